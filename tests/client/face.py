@@ -124,6 +124,14 @@ class LoopResponse:
     def __iter__(self) -> Iterator[bytes]:
         return self._iterate(aiter(self.asynchronous))
 
+    def raise_for_status(self) -> Self:
+        self.asynchronous.raise_for_status()
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        """What does not wait is the same for both."""
+        return getattr(self.asynchronous, name)
+
     def close(self) -> None:
         self._thread.run(self.asynchronous.aclose())
 
@@ -200,6 +208,10 @@ class LoopClient:
 
     def patch(self, url: str, content: Any = None, **options: Any) -> LoopResponse:
         return self._wait(self.asynchronous.patch(url, content, **options))
+
+    def __getattr__(self, name: str) -> Any:
+        """The settings are the same for both."""
+        return getattr(self.asynchronous, name)
 
     @property
     def connections(self) -> list[tuple[str, str]]:

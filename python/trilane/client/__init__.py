@@ -18,18 +18,27 @@ from .errors import *  # noqa: F403 - `__all__` of `errors` says which
 
 if TYPE_CHECKING:
     from ._aio import AsyncClient, AsyncResponse
+    from ._flow.cookies import Cookies
+    from ._flow.repeating import Retries
     from ._flow.timeouts import Timeouts
     from ._pool import Client, Response
+    from .auth import BasicAuth, BearerAuth, DigestAuth, NetRCAuth
     from .http import HTTPConnection, HTTPResponse, HTTPSConnection
 
 __all__ = [
     "AsyncClient",
     "AsyncResponse",
+    "BasicAuth",
+    "BearerAuth",
     "Client",
+    "Cookies",
+    "DigestAuth",
     "HTTPConnection",
     "HTTPResponse",
     "HTTPSConnection",
+    "NetRCAuth",
     "Response",
+    "Retries",
     "Timeouts",
 ]
 __all__ += errors.__all__
@@ -39,11 +48,17 @@ __all__ += errors.__all__
 _HOMES: Final = {
     "AsyncClient": "._aio",
     "AsyncResponse": "._aio",
+    "BasicAuth": ".auth",
+    "BearerAuth": ".auth",
     "Client": "._pool",
+    "Cookies": "._flow.cookies",
+    "DigestAuth": ".auth",
     "HTTPConnection": ".http",
     "HTTPResponse": ".http",
     "HTTPSConnection": ".http",
+    "NetRCAuth": ".auth",
     "Response": "._pool",
+    "Retries": "._flow.repeating",
     "Timeouts": "._flow.timeouts",
 }
 

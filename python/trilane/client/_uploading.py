@@ -5,23 +5,35 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from trilane.client._flow.timeouts import Timeouts
 from trilane.client._flow.uploading import Outgoing, consent_until, wants_content
+from trilane.client.errors import WriteTimeout
 
 
-def upload(exchange: Any, request: Outgoing, read_s: float | None, write_s: float | None) -> bool:
+def upload(exchange: Any, request: Outgoing, limits: Timeouts) -> bool:
     """Send the content. False: the peer answered, or wants no more of it, before its end.
 
     `exchange` is one of `_core`, or has its methods; the limits are for each wait.
+
+    Raises:
+        WriteTimeout: the time for the whole request is over; also what the exchange raises.
     """
-    if request.expects and not _is_wanted(exchange, read_s):
+    if request.expects and not _is_wanted(exchange, limits.read):
         return False
+    counts = request.progress is not None
+    if counts:
+        request.count(0, request.total)
     for block in request.blocks():
         if not exchange.upload_open:
             return False
-        exchange.write(block, write_s)
+        if limits.is_over():
+            raise WriteTimeout("the time for the whole request is over")
+        exchange.write(block, limits.write)
+        if counts:
+            request.count(memoryview(block).nbytes, request.total)
     if not exchange.upload_open:
         return False
-    exchange.finish(request.trailers, write_s)
+    exchange.finish(request.trailers, limits.write)
     return True
 
 

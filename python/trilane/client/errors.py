@@ -10,7 +10,7 @@ from __future__ import annotations
 import http.client
 import socket
 import ssl
-from typing import Final
+from typing import Any, Final
 
 __all__ = [
     "ClientClosed",
@@ -29,12 +29,16 @@ __all__ = [
     "PoolTimeout",
     "ProxyError",
     "ReadTimeout",
+    "RedirectError",
     "RemoteError",
     "RemoteProtocolError",
     "ResolveError",
+    "StatusError",
     "StreamReset",
     "TLSError",
     "Timeout",
+    "TooManyRedirects",
+    "TotalTimeout",
     "VersionUnavailable",
     "WriteTimeout",
 ]
@@ -140,6 +144,10 @@ class PoolTimeout(Timeout):
     """Every connection that the pool may have was in use for too long."""
 
 
+class TotalTimeout(Timeout):
+    """The whole request took longer than allowed, though no single wait of it did."""
+
+
 class RemoteError(Error):
     """The peer, or the way to it, failed after the connection had been made."""
 
@@ -187,6 +195,39 @@ class IncompleteBody(RemoteError, http.client.IncompleteRead):
         super().__init__(message, stream_id=stream_id, error_code=error_code, retryable=retryable)
         self.partial = partial
         self.expected = expected
+
+
+class _Answered(RemoteError):
+    """An error for which there is a response, in `response`; copies by pickle have None there."""
+
+    response: Any
+    """A `Response` or `AsyncResponse`."""
+
+    def __init__(self, message: str = "", *, response: Any = None) -> None:
+        super().__init__(message)
+        self.response = response
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A response belongs to a connection of this process.
+        return type(self), self.args, {**self.__dict__, "response": None}
+
+
+class StatusError(_Answered):
+    """`raise_for_status` found a status of 400 or more, which is `status`."""
+
+    status: int
+
+    def __init__(self, message: str = "", *, response: Any = None) -> None:
+        super().__init__(message, response=response)
+        self.status = 0 if response is None else response.status
+
+
+class RedirectError(_Answered):
+    """A redirect cannot be followed: its URL is none, or the content cannot be sent again."""
+
+
+class TooManyRedirects(RedirectError):
+    """There were more redirects than `max_redirects`; `response` is the last."""
 
 
 class DecodingError(RemoteError, ValueError):

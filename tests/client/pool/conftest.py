@@ -13,6 +13,8 @@ from peers.peer import Peer
 from peers.running import Peers
 from trilane.client._pool import Client
 
+from .recorder import Recorder, recording
+
 VERSIONS = ("h1", "h1s", "h2c", "h2", "h3")
 
 
@@ -74,3 +76,16 @@ def each(request: pytest.FixtureRequest, make_client: MakeClient, server: Peer) 
     version = listener[:2]
     made = make_client(versions=(version,), verify=str(server.ca))
     return made, version, server.bases[listener]
+
+
+@pytest.fixture(scope="module")
+def _recorder() -> Iterator[Recorder]:
+    with recording() as made:
+        yield made
+
+
+@pytest.fixture
+def recorder(_recorder: Recorder) -> Recorder:
+    """The standard library's server, which has got nothing yet."""
+    _recorder.forget()
+    return _recorder

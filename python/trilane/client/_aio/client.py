@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Coroutine
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Self
 
-from trilane.client._flow.client import BaseClient, Prepare
+from trilane.client._flow.client import BaseClient
 from trilane.client._flow.content import Content, Upload
+from trilane.client._flow.preparing import Prepared
 from trilane.client.errors import ClientClosed, LocalError
 
+from .driving import drive, send_timed
 from .pool import Pool
 from .response import AsyncResponse
 from .sending import send
@@ -29,8 +31,8 @@ class AsyncClient(
     Tasks share connections: one for all requests to an origin that speaks HTTP/2 or HTTP/3. Beyond
     what the server and `max_per_origin` allow, requests wait in the order in which they came. A
     task that is cancelled, or times out, resets its own stream only. A request that the server
-    provably did not process is sent again. There are no redirects and no cookies: HTTPX has them,
-    on `trilane.client.httpx.AsyncTransport`.
+    provably did not process is sent again. Cookies are kept; redirects are followed where
+    `follow_redirects` says so.
 
     It may be made outside of a loop: the first request decides which one it is for.
     """
@@ -40,17 +42,30 @@ class AsyncClient(
         self._pool: Pool | None = None
         self._closed = False
 
-    async def _whole(self, prepare: Prepare) -> AsyncResponse:
-        response = await send(self._pool_here(), prepare(), whole=True)
+    async def _whole(self, method: str, url: str, options: Mapping[str, Any]) -> AsyncResponse:
+        response = await self._answered(method, url, options, whole=True)
         await response.load_at_once()
         return response
 
-    async def _opened(self, prepare: Prepare) -> AsyncResponse:
+    async def _answered(
+        self, method: str, url: str, options: Mapping[str, Any], *, whole: bool
+    ) -> AsyncResponse:
+        pool = self._pool_here()
+        begun = self._begun(method, url, options, whole=whole)
+        if not isinstance(begun, Prepared):
+            return await drive(pool, begun, whole=whole)
+        response = await send_timed(pool, begun, whole=whole)
+        self._session.notice(response)
+        return response
+
+    async def _opened(self, prepare: Callable[[], Prepared]) -> AsyncResponse:
         return await send(self._pool_here(), prepare(), whole=False)
 
     @asynccontextmanager
-    async def _context(self, prepare: Prepare) -> AsyncIterator[AsyncResponse]:
-        async with await send(self._pool_here(), prepare(), whole=False) as response:
+    async def _context(
+        self, method: str, url: str, options: Mapping[str, Any]
+    ) -> AsyncIterator[AsyncResponse]:
+        async with await self._answered(method, url, options, whole=False) as response:
             yield response
 
     def _sendable(self, content: AsyncContent) -> Content | Upload:

@@ -154,15 +154,17 @@ class Pool:
         if call.exchange is not None and call.link is not None:
             if call.whole and call.exchange.watch(HEAD):
                 return  # It does come: reading the rest has a limit for each wait.
-            if not call.is_sending:
+            if not call.is_sending or timeouts.is_over():
                 origin, method = str(call.route.origin), call.request.method
                 raise response_timeout(origin, method, timeouts.read, call.exchange.stream_id)
             # The content is still on its way; the limit of writing counts for it.
             self._listen(call, call.link, call.exchange)
             return
         ticket = call.ticket
-        allowed = timeouts.pool if ticket is None else ticket.limit(timeouts)
         waited = self.loop.time() - call.began
+        if timeouts.total is not None:
+            timeouts = timeouts.since(waited)
+        allowed = timeouts.pool if ticket is None else ticket.limit(timeouts)
         if allowed is not None and waited >= allowed - _GRAIN:
             if ticket is None:
                 raise pool_timeout(str(call.route.origin), allowed)

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from trilane._core import DATA
 from trilane.client._flow.preparing import Prepared
+from trilane.client._flow.request import Request
 from trilane.client._flow.response import PIECE, BaseResponse
 from trilane.client._flow.whole import pieces
 from trilane.client.errors import ClientClosed, Error, LocalError, ReadTimeout
@@ -238,6 +239,16 @@ class AsyncResponse(BaseResponse):
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
+    async def drain(self, most: int) -> None:
+        """Read up to so many bytes, for the connection's sake, and close. It raises nothing."""
+        try:
+            await self._drained(most)
+        finally:
+            await self.aclose()
+
+    def _request_sent(self) -> Request:
+        return self._call.request
+
     def _peek(self) -> list[tuple[str, str]]:
         return self._exchange.fields()
 
@@ -247,18 +258,22 @@ class AsyncResponse(BaseResponse):
             return b""
         self._begun = True
         call, exchange = self._call, self._exchange
+        if call.timeouts.total is not None:
+            self._expect_time(call.timeouts)
         failure: BaseException | None = None
         try:
             while (future := self._link.expect(exchange, DATA, reads=True)) is not None:
                 # While content of the request is on its way, the limit of writing counts.
-                if not await call.pool.wait(future, call.timeouts.read) and not call.is_sending:
+                if await call.pool.wait(future, call.timeouts.read):
+                    continue
+                if not call.is_sending or call.timeouts.is_over():
                     raise ReadTimeout  # noqa: TRY301 - `_give_up` says of what
             piece = exchange.read1(amount, 0)
         except BaseException as error:
             # Where the request's own content failed, this only followed from it.
             failure = call.error if isinstance(error, Error) else None
             if failure is None:
-                self._give_up(error, call.timeouts.read, call.stalled)
+                self._give_up(error, call.timeouts, call.stalled)
                 raise
         if failure is not None:
             raise self._fail(failure)

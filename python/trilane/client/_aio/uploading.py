@@ -12,6 +12,7 @@ from trilane.client._flow.content import BLOCK, Block, Content, Upload
 from trilane.client._flow.request import Request
 from trilane.client._flow.timeouts import write_timeout
 from trilane.client._flow.uploading import consent_until, wants_content
+from trilane.client.errors import WriteTimeout
 
 from .link import Link
 
@@ -56,6 +57,9 @@ async def send(call: Call, link: Link, exchange: Exchange) -> None:
     request = call.request
     if request.expects and not await _is_wanted(call, link, exchange):
         return
+    counts = request.progress is not None
+    if counts:
+        request.count(0, request.total)
     async with aclosing(_pieces(request)) as pieces:
         async for piece in pieces:
             view = memoryview(piece).cast("B")
@@ -63,8 +67,11 @@ async def send(call: Call, link: Link, exchange: Exchange) -> None:
                 await _room(call, link, exchange)
                 if not exchange.upload_open:
                     return
+                _expect_time(call, exchange)
                 exchange.write(view[at : at + BLOCK], 0)
                 link.written()
+                if counts:
+                    request.count(len(view[at : at + BLOCK]), request.total)
     await _room(call, link, exchange)
     if exchange.upload_open:
         exchange.finish(request.trailers, 0)
@@ -91,12 +98,22 @@ async def _pieces(request: Request) -> AsyncGenerator[Block, None]:
         yield block
 
 
+def _expect_time(call: Call, exchange: Exchange) -> None:
+    """Raise where the time for the whole request is over, also if there is room."""
+    if call.timeouts.is_over():
+        raise _late(call, exchange)
+
+
+def _late(call: Call, exchange: Exchange) -> WriteTimeout:
+    origin, method, limit = str(call.route.origin), call.request.method, call.timeouts.write
+    return write_timeout(origin, method, limit, exchange.stream_id)
+
+
 async def _room(call: Call, link: Link, exchange: Exchange) -> None:
     """Wait until the connection takes content, or the request is over."""
     while (future := link.expect(exchange, WRITABLE, reads=False)) is not None:
         if not await call.pool.wait(future, call.timeouts.write):
-            origin, method, limit = str(call.route.origin), call.request.method, call.timeouts.write
-            raise write_timeout(origin, method, limit, exchange.stream_id)
+            raise _late(call, exchange)
 
 
 async def _is_wanted(call: Call, link: Link, exchange: Exchange) -> bool:

@@ -9,27 +9,44 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Generic, Never, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar, Unpack
 
 from trilane._core import Tls
 from trilane.client._flow.altsvc import Scope
 from trilane.client._flow.content import Content, Upload
-from trilane.client._flow.keywords import refuse
-from trilane.client._flow.preparing import OnInformational, Options, Prepared, Settings, how_to
+from trilane.client._flow.keywords import refuse, refuse_attribute
+from trilane.client._flow.options import (
+    ANY,
+    BARE,
+    FORM,
+    BareOptions,
+    ContentGiven,
+    FormOptions,
+    RequestOptions,
+    shown,
+)
+from trilane.client._flow.preparing import OnInformational, Prepared, Settings, how_to
 from trilane.client._flow.proxies import Proxies
+from trilane.client._flow.redirects import MOST
+from trilane.client._flow.repeating import Retries
 from trilane.client._flow.request import Field, Fields
 from trilane.client._flow.routes import VERSIONS, Policy, Proxy
+from trilane.client._flow.session import Flow, Session
+from trilane.client._flow.settable import Settable
 from trilane.client._flow.timeouts import TimeoutGiven, Timeouts, timeouts
 from trilane.client._flow.whole import MOST_CONTENT, Bounds
 from trilane.client.tls import Certificate, Verify, tls_of
 
+if TYPE_CHECKING:
+    from trilane.client._flow.cookies import CookiesGiven
+    from trilane.client._flow.forms import Params
+    from trilane.client.auth import AuthGiven
+
 Answer = TypeVar("Answer")
 Context = TypeVar("Context")
-ContentGiven = TypeVar("ContentGiven")
-Prepare: TypeAlias = Callable[[], Prepared]
 
 
-class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
+class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
     """The settings and methods of a client."""
 
     def __init__(  # noqa: PLR0913 - each is a setting of its own, by name
@@ -51,6 +68,13 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
         max_decoded: int | None = None,
         source: tuple[str, int] | None = None,
         unix: str | None = None,
+        base_url: str = "",
+        auth: AuthGiven = None,
+        cookies: CookiesGiven = None,
+        params: Params | None = None,
+        follow_redirects: bool = False,
+        max_redirects: int = MOST,
+        retries: Retries | int | None = None,
         **unknown: Never,
     ) -> None:
         """Nothing is opened or read before the first request, but for `proxies`.
@@ -58,7 +82,8 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
         versions: which may be spoken. HTTP/3 is found by `Alt-Svc`, or tried at once where it is
             the only one or `race` says so. Without TLS it is HTTP/1.1, or HTTP/2 where h1 is out.
         verify, cert, tls: see `trilane.client.tls.tls_of`; `tls` is a `_core.Tls` of your own.
-        timeout: `Timeouts`, or seconds for each of its four.
+        timeout: `Timeouts`, or seconds for each of its first four; `Timeouts(total=...)` limits the
+            whole request.
         headers: sent with each request; they replace user-agent, accept and accept-encoding.
         proxies: "environment" reads HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY now, as
             `urllib.request` does; or a URL, or one per scheme of the request; None for none.
@@ -75,10 +100,21 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
         max_decoded: bytes that content may have once it is decoded, coded or not, also in pieces;
             expansion beyond 1000-fold never passes.
         source: local address to connect from. unix: path of a socket for every connection.
+        base_url: stands before each URL that names no host.
+        auth: (user, password) for Basic, `BearerAuth(token)`, `DigestAuth(user, password)`,
+            `NetRCAuth()`, or a function that changes the headers of the request it is called with.
+            It is sent to every host that is asked, but not to one that a redirect leads to.
+        cookies: sent to every host: a mapping or pairs; or a `http.cookiejar.CookieJar`, which is
+            changed too. Those that servers set are kept, and sent where they belong.
+        params: added to the query of each URL.
+        follow_redirects: whether redirects are followed, up to `max_redirects`. Credentials go no
+            further than the origin that was asked.
+        retries: how often a request is sent again, or `Retries(...)`, beyond what the server
+            provably did not process.
 
         Raises:
             ValueError: a setting is out of range.
-            InvalidRequest: a proxy is of another kind.
+            InvalidRequest: a proxy is of another kind, or `base_url` is none.
             TypeError: there is no such setting; the message says what to write.
         """
         if unknown:
@@ -102,6 +138,16 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
             how_to(Proxies.of(proxies), limits, bounds, learns=learns),
             limits,
         )
+        self._session = Session(
+            self._settings,
+            base_url=base_url,
+            auth=auth,
+            cookies=cookies,
+            params=params,
+            follow_redirects=follow_redirects,
+            max_redirects=max_redirects,
+            retries=retries,
+        )
         self._begin()
 
     @abstractmethod
@@ -109,71 +155,66 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
         """The settings are there; nothing was asked yet."""
 
     @abstractmethod
-    def _whole(self, prepare: Prepare) -> Answer:
-        """Send what `prepare` gives, and read its response, content and all."""
+    def _whole(self, method: str, url: str, options: Mapping[str, Any]) -> Answer:
+        """Send a request, and what it leads to, and read the response, content and all."""
 
     @abstractmethod
-    def _opened(self, prepare: Prepare) -> Answer:
+    def _opened(self, prepare: Callable[[], Prepared]) -> Answer:
         """Send what `prepare` gives; the content of its response is left unread."""
 
     @abstractmethod
-    def _context(self, prepare: Prepare) -> Context:
-        """`_opened` as a context, with whose end the response is closed."""
+    def _context(self, method: str, url: str, options: Mapping[str, Any]) -> Context:
+        """Send a request, and what it leads to; with the end of the context the response closes."""
 
     @abstractmethod
     def _sendable(self, content: ContentGiven | None) -> Content | Upload:
         """Content as `Settings` takes it."""
 
-    def request(  # noqa: PLR0913 - each is an option of its own, by name
-        self,
-        method: str,
-        url: str,
-        *,
-        headers: Fields | None = None,
-        content: ContentGiven | None = None,
-        json: Any = None,
-        timeout: TimeoutGiven = ...,
-        trailers: Sequence[tuple[str, str]] = (),
-        expect_continue: bool = False,
-        on_informational: OnInformational | None = None,
-        decode: bool = True,
-        **unknown: Never,
+    def _begun(
+        self, method: str, url: str, options: Mapping[str, Any], *, whole: bool = True
+    ) -> Prepared | Flow:
+        """What is to be done for a request."""
+        return self._session.begin(method, url, options, self._sendable, whole=whole)
+
+    @shown
+    def request(
+        self, method: str, url: str, **options: Unpack[RequestOptions[ContentGiven]]
     ) -> Answer:
         """Send a request and read its response, content and all.
 
+        headers: replace those of the client that have the same names.
         content: bytes, str (in UTF-8), a file, or an iterable of bytes, which is sent as it comes.
             `AsyncClient` takes asynchronous iterables too; it reads files in threads, and ordinary
             iterables run on its loop.
         json: sent instead of `content`, with its content-type.
-        timeout: `Timeouts`, seconds for each of its four, or (connect, read); else the client's.
+        data: a form: names and values, a list where a name has several.
+        files: files of a form: by name an open file, bytes or text, or (file name, content), (…,
+            content type) or (…, more fields). They are read as they are sent.
+        params: added to the query of the URL. None is left out, and booleans are in lower case.
+        auth: as for the client, in place of its own; None for none.
+        cookies: sent beside those of the client, with this request alone.
+        follow_redirects, retries: as for the client, in place of its own.
+        progress: called with the bytes of content sent so far, and how many there are in all or
+            None; with 0 at the begin, also where it begins again.
+        timeout: `Timeouts`, seconds for each of its first four, or (connect, read); else the
+            client's.
         trailers: fields that follow the content.
         expect_continue: whether content waits, up to a second, for `100 Continue`.
         on_informational: called with status and fields of each 1xx response as it comes.
         decode: False leaves gzip and others as they are.
 
         Raises:
-            Error: any of `trilane.client.errors`. What the content itself, or `on_informational`,
-                raises passes through.
+            Error: any of `trilane.client.errors`. What the content itself, or a function of the
+                caller's, raises passes through.
             TypeError: there is no such keyword; the message says what to write.
         """
-        options = timeout, trailers, expect_continue, on_informational, decode
-        given = headers, content, json, options
-        return self._whole(self._prepare("request", method, url, *given, unknown))
+        if options and not options.keys() <= ANY:
+            refuse(type(self), "request", options.keys() - ANY)
+        return self._whole(method, url, options)
 
-    def stream(  # noqa: PLR0913 - as `request`
-        self,
-        method: str,
-        url: str,
-        *,
-        headers: Fields | None = None,
-        content: ContentGiven | None = None,
-        json: Any = None,
-        timeout: TimeoutGiven = ...,
-        trailers: Sequence[tuple[str, str]] = (),
-        expect_continue: bool = False,
-        on_informational: OnInformational | None = None,
-        decode: bool = True,
-        **unknown: Never,
+    @shown
+    def stream(
+        self, method: str, url: str, **options: Unpack[RequestOptions[ContentGiven]]
     ) -> Context:
         """A context with a response whose content has not been read; it ends with the context.
 
@@ -183,11 +224,11 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
         Raises:
             Error, TypeError: as `request`.
         """
-        options = timeout, trailers, expect_continue, on_informational, decode
-        given = headers, content, json, options
-        return self._context(self._prepare("stream", method, url, *given, unknown))
+        if options and not options.keys() <= ANY:
+            refuse(type(self), "stream", options.keys() - ANY)
+        return self._context(method, url, options)
 
-    def send(  # noqa: PLR0913 - as `request`
+    def send(  # noqa: PLR0913 - each is an option of its own, by name
         self,
         method: str,
         url: str,
@@ -205,8 +246,8 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
         """For adapters: send exactly these fields, and leave the content unread and undecoded.
 
         Nothing is added to the fields but what frames the message, and what the proxy is to be
-        told. `target` replaces path and query of the URL, which go out as `origins.parse` has them.
-        The caller closes the response.
+        told: no cookies, no authorization, and no redirect is followed. `target` replaces path and
+        query of the URL, which go out as `origins.parse` has them. The caller closes the response.
 
         Raises:
             Error, TypeError: as `request`.
@@ -217,136 +258,67 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
         given = fields, self._sendable(content), target, options
         return self._opened(partial(self._settings.exactly, method, url, *given))
 
-    def get(
-        self,
-        url: str,
-        *,
-        headers: Fields | None = None,
-        timeout: TimeoutGiven = ...,
-        on_informational: OnInformational | None = None,
-        decode: bool = True,
-        **unknown: Never,
-    ) -> Answer:
+    @shown
+    def get(self, url: str, **options: Unpack[BareOptions]) -> Answer:
         """`request("GET", url)`."""
-        options = timeout, (), False, on_informational, decode
-        given = headers, None, None, options
-        return self._whole(self._prepare("get", "GET", url, *given, unknown))
+        if options and not options.keys() <= BARE:
+            refuse(type(self), "get", options.keys() - BARE)
+        return self._whole("GET", url, options)
 
-    def head(
-        self,
-        url: str,
-        *,
-        headers: Fields | None = None,
-        timeout: TimeoutGiven = ...,
-        on_informational: OnInformational | None = None,
-        decode: bool = True,
-        **unknown: Never,
-    ) -> Answer:
+    @shown
+    def head(self, url: str, **options: Unpack[BareOptions]) -> Answer:
         """`request("HEAD", url)`."""
-        options = timeout, (), False, on_informational, decode
-        given = headers, None, None, options
-        return self._whole(self._prepare("head", "HEAD", url, *given, unknown))
+        if options and not options.keys() <= BARE:
+            refuse(type(self), "head", options.keys() - BARE)
+        return self._whole("HEAD", url, options)
 
-    def options(
-        self,
-        url: str,
-        *,
-        headers: Fields | None = None,
-        timeout: TimeoutGiven = ...,
-        on_informational: OnInformational | None = None,
-        decode: bool = True,
-        **unknown: Never,
-    ) -> Answer:
+    @shown
+    def options(self, url: str, **options: Unpack[BareOptions]) -> Answer:
         """`request("OPTIONS", url)`."""
-        options = timeout, (), False, on_informational, decode
-        given = headers, None, None, options
-        return self._whole(self._prepare("options", "OPTIONS", url, *given, unknown))
+        if options and not options.keys() <= BARE:
+            refuse(type(self), "options", options.keys() - BARE)
+        return self._whole("OPTIONS", url, options)
 
-    def delete(
-        self,
-        url: str,
-        *,
-        headers: Fields | None = None,
-        timeout: TimeoutGiven = ...,
-        on_informational: OnInformational | None = None,
-        decode: bool = True,
-        **unknown: Never,
-    ) -> Answer:
+    @shown
+    def delete(self, url: str, **options: Unpack[BareOptions]) -> Answer:
         """`request("DELETE", url)`."""
-        options = timeout, (), False, on_informational, decode
-        given = headers, None, None, options
-        return self._whole(self._prepare("delete", "DELETE", url, *given, unknown))
+        if options and not options.keys() <= BARE:
+            refuse(type(self), "delete", options.keys() - BARE)
+        return self._whole("DELETE", url, options)
 
-    def post(  # noqa: PLR0913 - as `request`
-        self,
-        url: str,
-        content: ContentGiven | None = None,
-        *,
-        headers: Fields | None = None,
-        json: Any = None,
-        timeout: TimeoutGiven = ...,
-        trailers: Sequence[tuple[str, str]] = (),
-        expect_continue: bool = False,
-        on_informational: OnInformational | None = None,
-        decode: bool = True,
-        **unknown: Never,
+    @shown
+    def post(
+        self, url: str, content: ContentGiven | None = None, **options: Unpack[FormOptions]
     ) -> Answer:
         """`request("POST", url)`."""
-        options = timeout, trailers, expect_continue, on_informational, decode
-        given = headers, content, json, options
-        return self._whole(self._prepare("post", "POST", url, *given, unknown))
+        return self._whole("POST", url, self._with(content, "post", options))
 
-    def put(  # noqa: PLR0913 - as `request`
-        self,
-        url: str,
-        content: ContentGiven | None = None,
-        *,
-        headers: Fields | None = None,
-        json: Any = None,
-        timeout: TimeoutGiven = ...,
-        trailers: Sequence[tuple[str, str]] = (),
-        expect_continue: bool = False,
-        on_informational: OnInformational | None = None,
-        decode: bool = True,
-        **unknown: Never,
+    @shown
+    def put(
+        self, url: str, content: ContentGiven | None = None, **options: Unpack[FormOptions]
     ) -> Answer:
         """`request("PUT", url)`."""
-        options = timeout, trailers, expect_continue, on_informational, decode
-        given = headers, content, json, options
-        return self._whole(self._prepare("put", "PUT", url, *given, unknown))
+        return self._whole("PUT", url, self._with(content, "put", options))
 
-    def patch(  # noqa: PLR0913 - as `request`
-        self,
-        url: str,
-        content: ContentGiven | None = None,
-        *,
-        headers: Fields | None = None,
-        json: Any = None,
-        timeout: TimeoutGiven = ...,
-        trailers: Sequence[tuple[str, str]] = (),
-        expect_continue: bool = False,
-        on_informational: OnInformational | None = None,
-        decode: bool = True,
-        **unknown: Never,
+    @shown
+    def patch(
+        self, url: str, content: ContentGiven | None = None, **options: Unpack[FormOptions]
     ) -> Answer:
         """`request("PATCH", url)`."""
-        options = timeout, trailers, expect_continue, on_informational, decode
-        given = headers, content, json, options
-        return self._whole(self._prepare("patch", "PATCH", url, *given, unknown))
+        return self._whole("PATCH", url, self._with(content, "patch", options))
 
-    def _prepare(
-        self,
-        name: str,
-        method: str,
-        url: str,
-        headers: Fields | None,
-        content: ContentGiven | None,
-        json: Any,
-        options: Options,
-        unknown: Mapping[str, Never],
-    ) -> Prepare:
-        """What makes the request that the method of that name was asked for."""
-        if unknown:
-            refuse(type(self), name, unknown)
-        given = headers, self._sendable(content), json, options
-        return partial(self._settings.prepare, method, url, *given)
+    def _with(
+        self, content: ContentGiven | None, name: str, options: FormOptions
+    ) -> Mapping[str, Any]:
+        """The options of the method of that name, and its content."""
+        if options and not options.keys() <= FORM:
+            refuse(type(self), name, options.keys() - FORM)
+        return options if content is None else {**options, "content": content}
+
+    def __getattr__(self, name: str) -> Never:
+        refuse_attribute(self, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not name.startswith("_") and not hasattr(type(self), name):
+            refuse_attribute(self, name)
+        object.__setattr__(self, name, value)

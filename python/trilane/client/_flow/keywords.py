@@ -9,58 +9,96 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Never
 
-_ADAPTERS: Final = "on the adapters trilane.client.requests and trilane.client.httpx"
 _CONTENT: Final = (
-    "bytes, text, files and iterables are content=, what becomes JSON is json=, a form is"
-    " content=urllib.parse.urlencode(form) with its content-type in headers="
+    "bytes, text, files and iterables are content=, what becomes JSON is json=, a form is data=,"
+    " and files of a form are files="
 )
-_FILES: Final = f"a file is content=file; Requests and HTTPX make forms of several, {_ADAPTERS}"
-_REDIRECTS: Final = f"no redirect is followed here; Requests and HTTPX do it, {_ADAPTERS}"
+_REDIRECTS: Final = "use follow_redirects="
 _STREAM: Final = "content is left unread by the method stream()"
 _TLS: Final = "an ssl.SSLContext, or a file of authorities, is {client}(verify=...)"
 _VERSIONS: Final = 'versions of HTTP are {client}(versions=("h3", "h2", "h1"))'
+_BASE: Final = "each request has its whole URL, or {client}(base_url=...) stands before it"
 
 _ELSEWHERE: Final = {
     "allow_redirects": _REDIRECTS,
-    "auth": (
-        "user and password go into the URL, https://user:password@host/, or into the field"
-        " authorization in headers="
-    ),
-    "base_url": "each request has its whole URL",
     "body": _CONTENT,
     "ca": _TLS,
     "context": _TLS,
-    "cookies": (
-        f"the field cookie goes into headers=; Requests and HTTPX keep cookies, {_ADAPTERS}"
-    ),
-    "data": _CONTENT,
     "decode_content": "use decode=",
-    "files": _FILES,
-    "follow_redirects": _REDIRECTS,
+    "event_hooks": "there are no hooks of that kind: wrap the call, or give auth= a function",
+    "fields": "use params= for the query, data= or files= for a form",
+    "hooks": "there are no hooks of that kind: wrap the call, or give auth= a function",
     "http1": _VERSIONS,
     "http2": _VERSIONS,
     "http3": _VERSIONS,
     "limits": "use {client}(max_connections=..., max_per_origin=..., idle_timeout=...)",
     "local_address": "use {client}(source=(address, 0))",
-    "params": 'they are part of the URL: url + "?" + urllib.parse.urlencode(params)',
+    "max_retries": "use retries=",
+    "mounts": "proxies are {client}(proxies=...), and there are no transports to mount",
     "preload_content": _STREAM,
     "proxy": "use {client}(proxies=...)",
     "redirect": _REDIRECTS,
     "ssl_context": _TLS,
     "stream": _STREAM,
-    "trust_env": "with {client}(proxies=None) no proxy is read from the environment",
+    "transport": "put this client under HTTPX with trilane.client.httpx.Transport instead",
+    "trust_env": (
+        "with {client}(proxies=None) no proxy is read from the environment, and .netrc only with"
+        " auth=NetRCAuth()"
+    ),
     "uds": "use {client}(unix=...)",
 }
 """What others have by these names, and how it is had here; `{client}` is the class."""
 _OF_ANY_METHOD: Final = frozenset({"stream", "send", "get_all"})
 """What is not the name of a method of HTTP."""
 
+_ATTRIBUTES: Final = {
+    "aiter_text": "use aiter_lines(), or text",
+    "aiter_content": "use aiter_bytes(size)",
+    "apparent_encoding": "use encoding, which can be set",
+    "build_request": "use request(), or send() for exactly the fields that are given",
+    "cert": "use {client}(cert=...)",
+    "event_hooks": _ELSEWHERE["event_hooks"],
+    "extensions": "version, stream_id, peer and tls_info are attributes",
+    "has_redirect_location": "use is_redirect",
+    "hooks": _ELSEWHERE["hooks"],
+    "http_version": 'use version, which is "h1", "h2", "h3" or "h1.0"',
+    "is_client_error": "compare status, or use raise_for_status()",
+    "is_error": "use ok, which is false from 400 on",
+    "is_informational": "compare status",
+    "is_permanent_redirect": "compare status with 301 and 308",
+    "is_server_error": "compare status, or use raise_for_status()",
+    "is_stream_consumed": "use is_closed",
+    "iter_content": "use iter_bytes(size)",
+    "iter_text": "use iter_lines(), or text",
+    "mount": _ELSEWHERE["mounts"],
+    "next": "follow_redirects= follows it; where it leads is headers['location']",
+    "next_request": "follow_redirects= follows it; where it leads is headers['location']",
+    "num_bytes_downloaded": "count what iter_raw() gives",
+    "proxies": "use {client}(proxies=...)",
+    "raw": "use read(), or iter_raw() for content as it was sent",
+    "reason_phrase": "use reason",
+    "stream": "use stream() of the client, and iter_bytes()",
+    "timeout": "use {client}(timeout=...), or timeout= of a request",
+    "trust_env": "with {client}(proxies=None) no proxy is read from the environment",
+    "verify": "use {client}(verify=...)",
+}
+"""What others have by these names on clients and responses, and how it is had here."""
+
 
 def refuse(client: type, method: str, unknown: Iterable[str]) -> Never:
     """Raise TypeError for keywords that this method of the client was given and does not have."""
     where = client.__name__ if method == "__init__" else f"{client.__name__}.{method}"
-    ways = (f"no {keyword}=: {_way_out(client, method, keyword)}" for keyword in unknown)
+    ways = (f"no {keyword}=: {_way_out(client, method, keyword)}" for keyword in sorted(unknown))
     raise TypeError(f"{where}() takes {'; '.join(ways)}")
+
+
+def refuse_attribute(owner: object, name: str) -> Never:
+    """Raise AttributeError for what a client or a response does not have."""
+    kind = type(owner).__name__
+    message = f"{kind!r} object has no attribute {name!r}"
+    if name in _ATTRIBUTES:
+        message += f": {_ATTRIBUTES[name].format(client=kind)}"
+    raise AttributeError(message, name=name, obj=owner)
 
 
 def _way_out(client: Any, method: str, keyword: str) -> str:
@@ -83,5 +121,5 @@ def _way_out(client: Any, method: str, keyword: str) -> str:
 def _optional(function: Callable[..., object]) -> list[str]:
     from inspect import Parameter, signature  # noqa: PLC0415 - only for errors
 
-    given = signature(function).parameters.values()
+    given = signature(function).parameters.values()  # The options one by one, by `shown`.
     return [each.name for each in given if each.default is not Parameter.empty]

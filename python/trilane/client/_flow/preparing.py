@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-import json as json_codec
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from time import monotonic
+from typing import Final, NamedTuple, TypeAlias
 
 from trilane._core import Tls
 from trilane._core import version as _version
@@ -22,12 +22,12 @@ from trilane.client._flow.request import (
     with_defaults,
 )
 from trilane.client._flow.routes import Policy, Route
-from trilane.client._flow.timeouts import TimeoutGiven, Timeouts, timeouts
+from trilane.client._flow.timeouts import TimeoutGiven, Timeouts, Until, timeouts
 from trilane.client._flow.whole import Bounds
 
 USER_AGENT: Final = f"trilane/{_version}"
 ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd"
-_DEFAULTS: Final[tuple[Field, ...]] = (
+DEFAULTS: Final[tuple[Field, ...]] = (
     ("user-agent", USER_AGENT),
     ("accept", "*/*"),
     ("accept-encoding", ACCEPT_ENCODING),
@@ -38,7 +38,7 @@ Options: TypeAlias = tuple[
     TimeoutGiven, Sequence[tuple[str, str]], bool, OnInformational | None, bool
 ]
 """Of a request: timeout, trailers, expect_continue, on_informational, decode."""
-_NO_OPTIONS: Final[Options] = (..., (), False, None, True)
+NO_OPTIONS: Final[Options] = (..., (), False, None, True)
 
 
 class How(NamedTuple):
@@ -81,37 +81,57 @@ class Settings:
         """Loads the certificates; a connection that needs them calls it."""
         self.source = source
         """The local address to connect from."""
-        self._fields = with_defaults(_DEFAULTS, pairs(headers))
-        self._believes = not OF_SENDING.isdisjoint(lower(name) for name, _ in self._fields)
+        self._fields: Sequence[Field] = ()
+        self._believes = False
+        self.fields = with_defaults(DEFAULTS, pairs(headers))
         # Bounded, for crawlers; a dictionary would grow with every origin.
         self._how = functools.lru_cache(1024)(how)
         self._limits = limits
 
-    def prepare(
+    @property
+    def fields(self) -> Sequence[Field]:
+        """The fields that are sent with each request."""
+        return self._fields
+
+    @fields.setter
+    def fields(self, fields: Sequence[Field]) -> None:
+        self._fields = list(fields)
+        self._believes = not OF_SENDING.isdisjoint(lower(name) for name, _ in fields)
+
+    @property
+    def limits(self) -> Timeouts:
+        """How long each kind of wait may take, unless a request says otherwise."""
+        return self._limits
+
+    def plain(self, method: str, url: str) -> Prepared:
+        """A request with the client's fields, no content of its own and no options.
+
+        Raises:
+            InvalidRequest: the URL is none.
+        """
+        address = parse(url)
+        fields = self._fields
+        if address.authorization is not None:
+            fields = with_defaults(fields, [("authorization", address.authorization)])
+        return self.complete(method, address, fields, None, NO_OPTIONS, believes=self._believes)
+
+    def complete(
         self,
         method: str,
-        url: str,
-        headers: Fields | None,
+        address: Address,
+        fields: Sequence[Field],
         content: Content | Upload,
-        json: Any,
         options: Options,
+        *,
+        believes: bool = True,
     ) -> Prepared:
-        """A request with the client's fields, but for those that `headers` replace.
+        """A request with these fields, of which some may say how to send it if one `believes` them.
 
         Raises:
             InvalidRequest, TypeError, ValueError: an argument is none.
         """
-        address = parse(url)
-        fields, given = self._fields, pairs(headers)
-        if json is not None:
-            content = json_codec.dumps(json, separators=(",", ":"))
-            given = with_defaults([("content-type", "application/json")], given)
-        if address.authorization is not None:
-            given = with_defaults([("authorization", address.authorization)], given)
-        if given:
-            fields = with_defaults(fields, given)
         request = Request(method, address.target, address.authority, fields, content)
-        if given or self._believes:
+        if believes:
             request.believe()
         return self._complete(request, address, options)
 
@@ -144,13 +164,15 @@ class Settings:
         if how.route.forwards and how.route.proxy is not None:
             request.target = address.url
             request.add(how.route.proxy.fields)
-        if options == _NO_OPTIONS:
+        if options == NO_OPTIONS:
             return Prepared(request, address, how)
         timeout, trailers, expect_continue, on_informational, decode = options
         if expect_continue:
             request.expect_continue()
         request.follow(trailers)
         limits = timeouts(timeout, self._limits)
+        if limits.total is not None and not isinstance(limits, Until):
+            limits = Until.begin(limits, monotonic)
         how = how._replace(limits=limits, decodes=decode, on_informational=on_informational)
         return Prepared(request, address, how)
 

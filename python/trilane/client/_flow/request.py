@@ -11,6 +11,7 @@ from trilane.client.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from trilane._core import Connection, Exchange
+    from trilane.client._flow.options import Progress
 
 Field: TypeAlias = tuple[str | bytes, str | bytes]
 Fields: TypeAlias = Mapping[str, str] | Iterable[Field]
@@ -65,6 +66,11 @@ class Request(Outgoing):
     def replayable(self) -> bool:
         """Whether it can be sent (again)."""
         return self.upload is None or self.upload.replayable
+
+    @property
+    def total(self) -> int | None:
+        """Bytes of content, where they are known."""
+        return len(self.body or b"") if self.upload is None else self.upload.length
 
     @property
     def is_streaming(self) -> bool:
@@ -126,6 +132,12 @@ class Request(Outgoing):
                 self.expects = True
             fields.append(field)
         self.fields = fields
+
+    def tell(self, progress: Progress | None) -> None:
+        """Call `progress` as content is sent, which then follows the head, also what is short."""
+        if progress is not None:
+            self.stream()
+            self.progress = progress
 
     def add(self, fields: Sequence[Field]) -> None:
         """Add those fields that it does not have."""

@@ -10,20 +10,30 @@ import copy
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Never, Self, TypeVar
 
-from trilane.client._flow.timeouts import content_timeout
+from trilane.client._flow.keywords import refuse_attribute
+from trilane.client._flow.redirects import is_redirect
+from trilane.client._flow.timeouts import content_timeout, total_timeout
 from trilane.client._flow.whole import Bounds, Whole, not_read
-from trilane.client.errors import Error, IncompleteBody, LocalError, ReadTimeout
-from trilane.client.fields import Headers
+from trilane.client.errors import Error, IncompleteBody, LocalError, ReadTimeout, StatusError
+from trilane.client.fields import Headers, MutableHeaders
 
 from .text import Lines, charset
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from trilane._core import Decoder, Exchange
     from trilane.client._early import Early
+    from trilane.client._flow.cookies import Cookies
     from trilane.client._flow.origins import Address
+    from trilane.client._flow.request import Request
+    from trilane.client._flow.timeouts import Timeouts
+    from trilane.client.auth import RequestInfo
     from trilane.client.errors import WriteTimeout
+
+Result = TypeVar("Result")
 
 CODINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd"})
 """Content codings that are undone (RFC 9110 §8.4)."""
@@ -33,12 +43,12 @@ PIECE: Final = 64 * 1024
 """Bytes that iteration hands out at most, unless it is told otherwise."""
 
 
-def result_of(coroutine: Coroutine[Any, Any, bytes]) -> bytes:
+def result_of(coroutine: Coroutine[Any, Any, Result]) -> Result:
     """The result of a coroutine that leaves nothing to a loop."""
     try:
         coroutine.send(None)
     except StopIteration as end:
-        result: bytes = end.value
+        result: Result = end.value
         return result
     raise AssertionError("it awaits what only a loop has")
 
@@ -58,11 +68,14 @@ class BaseResponse(ABC):
         "_content",
         "_decoder",
         "_decodes",
+        "_encoding",
         "_error",
         "_fields",
         "_headers",
         "_left",
+        "history",
         "status",
+        "took",
     )
 
     def __init__(
@@ -76,12 +89,17 @@ class BaseResponse(ABC):
     ) -> None:
         self.status = status
         """The status code."""
+        self.history: list[Any] = []
+        """The responses that led to this one, redirects and challenges, in their order."""
+        self.took = 0.0
+        """Seconds from the begin of the last request to the head of this response."""
         self._address = address
         self._fields = fields
         self._headers: Headers | None = None
         self._bounds = bounds
         self._decodes = decodes
         self._decoder: Decoder | None = None
+        self._encoding: str | None = None
         # Of content without coding, what may still come.
         self._left: int | None = None
         self._content: bytes | None = None
@@ -133,6 +151,79 @@ class BaseResponse(ABC):
         return 200 <= self.status < 300
 
     @property
+    def status_code(self) -> int:
+        """`status`, by the name that Requests and HTTPX have for it."""
+        return self.status
+
+    @property
+    def ok(self) -> bool:
+        """Whether the status is below 400."""
+        return self.status < 400
+
+    @property
+    def is_redirect(self) -> bool:
+        """Whether it sends its client elsewhere, which `follow_redirects` follows."""
+        return is_redirect(self.status, self.headers.get("location"))
+
+    @property
+    def elapsed(self) -> timedelta:
+        """The time from the begin of the request to the head of this response, without content.
+
+        That of the last request where several led to it; `history` has the others.
+        """
+        from datetime import timedelta  # noqa: PLC0415 - few ask
+
+        return timedelta(seconds=self.took)
+
+    @property
+    def request(self) -> RequestInfo:
+        """The request as it was sent: its `method`, `url` and `headers`."""
+        from trilane.client.auth import RequestInfo  # noqa: PLC0415 - few ask
+
+        sent, address = self._request_sent(), self._address
+        headers = MutableHeaders(sent.fields)
+        return RequestInfo(sent.method, address.url, address.target, headers)
+
+    @property
+    def cookies(self) -> Cookies:
+        """The cookies that this response sets; those of the client are `client.cookies`."""
+        from trilane.client._flow.cookies import of_response  # noqa: PLC0415 - few ask
+
+        return of_response(self, self._address)
+
+    @property
+    def links(self) -> dict[str, dict[str, str]]:
+        """The links of the field `link` (RFC 8288) by their relation: `links["next"]["url"]`."""
+        from trilane.client._flow.links import links  # noqa: PLC0415 - few ask
+
+        return links(self.headers.get("link", ""))
+
+    def raise_for_status(self) -> Self:
+        """This response, unless its status is 400 or more.
+
+        Raises:
+            StatusError: it is; the error has the `response`.
+        """
+        status = self.status
+        if status < 400:
+            return self
+        whose = "the client's" if status < 500 else "the server's"
+        reason = f" {self.reason}" if self.reason else ""
+        raise StatusError(
+            f"{self.method} {self.url} was answered with {status}{reason}, {whose} error",
+            response=self,
+        )
+
+    @property
+    @abstractmethod
+    def reason(self) -> str:
+        """The reason phrase of HTTP/1.1; empty in the others."""
+
+    @abstractmethod
+    def _request_sent(self) -> Request:
+        """The request."""
+
+    @property
     @abstractmethod
     def content(self) -> bytes:
         """All of the content."""
@@ -143,17 +234,26 @@ class BaseResponse(ABC):
         return charset(self.headers.get("content-type", ""))
 
     @property
-    def text(self) -> str:
-        """The content as text; what is not in its `charset` is replaced."""
-        return self.content.decode(self.charset, errors="replace")
+    def encoding(self) -> str:
+        """What `text` and lines are decoded by: `charset`, unless it is set."""
+        return self._encoding or self.charset
 
-    def json(self) -> Any:
-        """The content as JSON.
+    @encoding.setter
+    def encoding(self, name: str | None) -> None:
+        self._encoding = name
+
+    @property
+    def text(self) -> str:
+        """The content as text; what is not in its `encoding` is replaced."""
+        return self.content.decode(self.encoding, errors="replace")
+
+    def json(self, **options: Any) -> Any:
+        """The content as JSON; `options` are those of `json.loads`.
 
         Raises:
             ValueError: it is none (`json.JSONDecodeError`).
         """
-        return json.loads(self.content)
+        return json.loads(self.content, **options)
 
     @abstractmethod
     def close(self) -> None:
@@ -166,6 +266,9 @@ class BaseResponse(ABC):
     @abstractmethod
     async def _piece(self, amount: int) -> bytes:
         """What is there of the content as it was sent, up to `amount` bytes; b"" at the end."""
+
+    def __getattr__(self, name: str) -> Never:
+        refuse_attribute(self, name)
 
     def __repr__(self) -> str:
         name = type(self).__name__
@@ -266,17 +369,35 @@ class BaseResponse(ABC):
         self.close()
         return error
 
+    def _expect_time(self, limits: Timeouts) -> None:
+        """Raise where the time for the whole request is over, also if there is content to read."""
+        if limits.is_over():
+            raise self._fail(total_timeout(self.url, limits.total))
+
+    async def _drained(self, most: int) -> None:
+        """Read up to so many bytes, and keep them where they are all."""
+        if self._content is not None:
+            return
+        try:
+            content = await self._together(most + 1)
+            if len(content) <= most:
+                self._content = content
+        except Error:
+            pass  # The response is of no interest but for what it leads to.
+
     def _give_up(
-        self, error: BaseException, limit: float | None, stalled: WriteTimeout | None
+        self, error: BaseException, limits: Timeouts, stalled: WriteTimeout | None
     ) -> None:
         """Remember what ended a read, and close; for a read that took too long, raise why.
 
-        limit: seconds that it was given. stalled: why the rest of the request's content was not
+        limits: those of the request. stalled: why the rest of the request's content was not
             sent, if the response had begun. A server that takes no more of it and sends no more, as
             an echo, waits for us.
         """
         if isinstance(error, ReadTimeout):
-            late = content_timeout(self.url, limit, self.stream_id)
+            if limits.is_over():
+                raise self._fail(total_timeout(self.url, limits.total)) from None
+            late = content_timeout(self.url, limits.read, self.stream_id)
             raise self._fail(stalled or late) from None
         self._fail(error)
 
@@ -311,7 +432,7 @@ class BaseResponse(ABC):
         def refuse() -> BaseException:
             return self._fail(self._bounds.refuse_line(self.url, self.stream_id))
 
-        return Lines(self.charset, self._bounds.whole, refuse)
+        return Lines(self.encoding, self._bounds.whole, refuse)
 
     def _as_sent(self) -> bytes | None:
         """All of the content as it was sent, where it is kept.

@@ -11,6 +11,7 @@ from trilane.client.errors import Error, RemoteError, WriteTimeout
 
 if TYPE_CHECKING:
     from trilane.client._flow.content import Block
+    from trilane.client._flow.options import Progress
 
 CONTINUE_S: Final = 1.0
 """How long content waits for `100 Continue`, as in curl: some servers never send it."""
@@ -24,7 +25,7 @@ class Outgoing(ABC):
     what is the caller's own is neither judged nor an occasion to send the request again.
     """
 
-    __slots__ = ("expects", "raised", "trailers")
+    __slots__ = ("_sent", "expects", "progress", "raised", "trailers")
 
     def __init__(self) -> None:
         self.expects = False
@@ -33,6 +34,21 @@ class Outgoing(ABC):
         """Fields that follow the content."""
         self.raised: Exception | None = None
         """What the caller's own code raised last: the content, or a function that was called."""
+        self.progress: Progress | None = None
+        """Told how much of the content was sent."""
+        self._sent = 0
+
+    def count(self, more: int, total: int | None) -> None:
+        """So many more bytes of content were sent; 0 at the begin, also where it is sent again."""
+        if self.progress is not None:
+            self._sent = self._sent + more if more else 0
+            with self.callers_own():
+                self.progress(self._sent, total)
+
+    @property
+    def total(self) -> int | None:
+        """Bytes of content, where they are known."""
+        return None
 
     @contextmanager
     def callers_own(self) -> Iterator[None]:

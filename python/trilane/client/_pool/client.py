@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Never, Self
+from typing import Any, Self, Unpack
 
-from trilane.client._flow.client import BaseClient, Prepare
+from trilane.client._flow.client import BaseClient
 from trilane.client._flow.content import Content
 from trilane.client._flow.keywords import refuse
-from trilane.client._flow.preparing import OnInformational, Options
-from trilane.client._flow.request import Fields, pairs
-from trilane.client._flow.timeouts import TimeoutGiven
+from trilane.client._flow.options import BARE, BareOptions, shown
+from trilane.client._flow.preparing import Prepared
+from trilane.client._pool.driving import drive, send_timed
 from trilane.client._pool.leasing import Pool
 from trilane.client._pool.response import Response
 from trilane.client._pool.sending import send
@@ -22,40 +22,43 @@ class Client(BaseClient[Response, AbstractContextManager[Response], Content]):
     """An HTTP client for HTTP/1.1, HTTP/2 and HTTP/3. Any number of threads may use it at once.
 
     Connections are kept and shared: one for all requests to an origin that speaks HTTP/2 or HTTP/3.
-    A request that the server provably did not process is sent again. There are no redirects and no
-    cookies: Requests and HTTPX have them, on adapters of this package.
+    A request that the server provably did not process is sent again. Cookies are kept; redirects
+    are followed where `follow_redirects` says so.
     """
 
     def _begin(self) -> None:
         settings = self._settings
         self._pool = Pool(settings.policy, settings.tls, settings.source)
 
-    def _whole(self, prepare: Prepare) -> Response:
-        response = send(self._pool, prepare())
+    def _whole(self, method: str, url: str, options: Mapping[str, Any]) -> Response:
+        response = self._answered(method, url, options, whole=True)
         response.load_at_once()
         return response
 
-    def _opened(self, prepare: Prepare) -> Response:
+    def _answered(
+        self, method: str, url: str, options: Mapping[str, Any], *, whole: bool
+    ) -> Response:
+        begun = self._begun(method, url, options, whole=whole)
+        if not isinstance(begun, Prepared):
+            return drive(self._pool, begun)
+        response = send_timed(self._pool, begun)
+        self._session.notice(response)
+        return response
+
+    def _opened(self, prepare: Callable[[], Prepared]) -> Response:
         return send(self._pool, prepare())
 
     @contextmanager
-    def _context(self, prepare: Prepare) -> Iterator[Response]:
-        with send(self._pool, prepare()) as response:
+    def _context(self, method: str, url: str, options: Mapping[str, Any]) -> Iterator[Response]:
+        with self._answered(method, url, options, whole=False) as response:
             yield response
 
     def _sendable(self, content: Content) -> Content:
         return content
 
+    @shown
     def get_all(
-        self,
-        urls: Iterable[str],
-        *,
-        ahead: int = 100,
-        headers: Fields | None = None,
-        timeout: TimeoutGiven = ...,
-        on_informational: OnInformational | None = None,
-        decode: bool = True,
-        **unknown: Never,
+        self, urls: Iterable[str], *, ahead: int = 100, **options: Unpack[BareOptions]
     ) -> Iterator[Response]:
         """GET many URLs from one thread: their responses in order, content and all.
 
@@ -68,15 +71,12 @@ class Client(BaseClient[Response, AbstractContextManager[Response], Content]):
             ValueError: `ahead` is less than 1.
             Error: as `request`.
         """
-        if unknown:
-            refuse(type(self), "get_all", unknown)
+        if not options.keys() <= BARE:
+            refuse(type(self), "get_all", options.keys() - BARE)
         if ahead < 1:
             raise ValueError(f"get_all(ahead={ahead}): give at least 1")
-        given = pairs(headers)
-        options: Options = timeout, (), False, on_informational, decode
-        prepare = self._settings.prepare
-        made = (prepare("GET", url, given, None, None, options) for url in urls)
-        return send_all(self._pool, made, ahead)
+        begun = (self._begun("GET", url, options) for url in urls)
+        return send_all(self._pool, begun, ahead, self._session.notice)
 
     @property
     def connections(self) -> list[tuple[str, str]]:

@@ -154,8 +154,9 @@ class Pool:
     ) -> Entry[Connection] | Attempt:
         try:
             while True:
-                connecting, limit = ticket.connecting, ticket.limit(limits)
-                left = None if limit is None else max(0.0, began + limit - monotonic())
+                now = monotonic()
+                connecting, limit = ticket.connecting, ticket.limit(limits.since(now - began))
+                left = None if limit is None else max(0.0, began + limit - now)
                 if event.wait(left):
                     break
                 with self._lock:

@@ -13,6 +13,7 @@ from trilane.client.fields import Headers
 if TYPE_CHECKING:
     from trilane._core import Exchange
     from trilane.client._early import Early
+    from trilane.client._flow.request import Request
     from trilane.client._pool.sending import Sent
     from trilane.client.errors import WriteTimeout
 
@@ -31,6 +32,7 @@ class Response(BaseResponse):
         "_how",
         "_informational",
         "_reason",
+        "_request",
         "_sent",
         "_trailers",
         "method",
@@ -52,6 +54,7 @@ class Response(BaseResponse):
         super().__init__(status, fields, address, how.bounds, decodes=how.decodes)
         exchange = sent.exchange
         self.method = request.method
+        self._request = request
         self.version = exchange.version
         self.stream_id = exchange.stream_id
         # None at the end of the content: responses that are kept keep no connections.
@@ -165,10 +168,12 @@ class Response(BaseResponse):
             self._expect_no_error()
             return 0
         self._begun = True
+        if self._how.limits.total is not None:
+            self._expect_time(self._how.limits)
         try:
             count = exchange.readinto(view, self._how.limits.read)
         except BaseException as error:
-            self._give_up(error, self._how.limits.read, self._stalled)
+            self._give_up(error, self._how.limits, self._stalled)
             raise
         if not count or (exchange.complete and not exchange.unread):
             self.close()
@@ -249,6 +254,16 @@ class Response(BaseResponse):
         if self._sent is not None and not is_finalizing():
             self._sent.end()
 
+    def drain(self, most: int) -> None:
+        """Read up to so many bytes, for the connection's sake, and close. It raises nothing."""
+        try:
+            result_of(self._drained(most))
+        finally:
+            self.close()
+
+    def _request_sent(self) -> Request:
+        return self._request
+
     def _peek(self) -> list[tuple[str, str]]:
         # `close` takes them before it lets the exchange go.
         return [] if self._exchange is None else self._exchange.fields()
@@ -276,10 +291,12 @@ class Response(BaseResponse):
             self._expect_no_error()
             return b""
         self._begun = True
+        if self._how.limits.total is not None:
+            self._expect_time(self._how.limits)
         try:
             piece = exchange.read1(amount, self._how.limits.read)
         except BaseException as error:
-            self._give_up(error, self._how.limits.read, self._stalled)
+            self._give_up(error, self._how.limits, self._stalled)
             raise
         # At the end others can have the connection.
         if not piece or (exchange.complete and not exchange.unread):

@@ -39,6 +39,8 @@ class Sent:
     """Whether all of its content was sent."""
     stalled: WriteTimeout | None = None
     """Why the rest of its content was not sent though the response had begun."""
+    began: float = 0.0
+    """When it was sent, where its response is waited for later."""
 
     def end(self) -> None:
         """Give the connection back: the request is over, in whatever way. To be called once."""
@@ -152,7 +154,7 @@ def _send_content(sent: Sent, exchange: Exchange) -> None:
     request, address, how = sent.prepared
     early = Early(exchange, address.url, how.bounds.whole)
     try:
-        sent.complete = upload(early, request, how.limits.read, how.limits.write)
+        sent.complete = upload(early, request, how.limits)
     except Error as error:
         answered = not early.is_over and is_answered(error, request, exchange)
         if isinstance(error, WriteTimeout) and error is not request.raised:
@@ -192,11 +194,11 @@ def _late(sent: Sent) -> ReadTimeout:
 
 
 def _tell(sent: Sent, told: OnInformational) -> None:
-    exchange, limit = sent.exchange, sent.prepared.how.limits.read
+    exchange, limits = sent.exchange, sent.prepared.how.limits
     known = 0
     while True:
         try:
-            more = exchange.wait_informational(limit)
+            more = exchange.wait_informational(limits.read)
         except ReadTimeout:
             raise _late(sent) from None
         responses = exchange.informational

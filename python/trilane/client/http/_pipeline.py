@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trilane.client._early import Early
 from trilane.client._flow.repeating import IDEMPOTENT, permits
+from trilane.client._flow.timeouts import Timeouts
 from trilane.client._flow.uploading import is_answered
 from trilane.client._flow.whole import MOST_CONTENT
 from trilane.client._uploading import upload
@@ -192,8 +193,9 @@ class Pipeline:
         exchange: Any = request.exchange
         if request.content is None:
             return
+        seconds = self._wait.seconds
         try:
-            upload(exchange, request, self._wait.seconds, self._wait.seconds)
+            upload(exchange, request, Timeouts(read=seconds, write=seconds))
         except BaseException as error:
             own = error is request.raised or exchange.is_over
             if not own and (

@@ -1,0 +1,56 @@
+"""What a client does for one call on an event loop: a `Flow` is driven, by the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+
+from trilane.client._flow.preparing import Prepared
+from trilane.client._flow.session import Drain, Flow, Load, Step
+from trilane.client.errors import Error
+
+from .pool import Pool
+from .response import AsyncResponse
+from .sending import send
+
+
+async def send_timed(pool: Pool, prepared: Prepared, *, whole: bool) -> AsyncResponse:
+    """The response, its content unread, with the time that it took; errors as those of `send`."""
+    began = monotonic()
+    response = await send(pool, prepared, whole=whole)
+    response.took = monotonic() - began
+    return response
+
+
+async def drive(pool: Pool, flow: Flow, *, whole: bool) -> AsyncResponse:
+    """The response that a flow comes to, its content unread where it does not want it.
+
+    Raises:
+        Error: any of `errors`; exceptions of the content's own pass through.
+    """
+    try:
+        step: Step = next(flow)
+        while True:
+            try:
+                result = await _done(pool, step, whole=whole)
+            except Error as error:
+                step = flow.throw(error)
+            else:
+                step = flow.send(result)
+    except StopIteration as end:
+        response: AsyncResponse = end.value
+        return response
+    finally:
+        flow.close()
+
+
+async def _done(pool: Pool, step: Step, *, whole: bool) -> AsyncResponse | None:
+    if isinstance(step, Prepared):
+        return await send_timed(pool, step, whole=whole)
+    if isinstance(step, float):
+        await asyncio.sleep(step)
+    elif isinstance(step, Load):
+        await step.response.load_at_once()
+    elif isinstance(step, Drain):
+        await step.response.drain(step.most)
+    return None

@@ -1,0 +1,62 @@
+"""What a client does for one call in a thread: a `Flow` is driven, by sockets and by sleep."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from trilane.client._flow.preparing import Prepared
+from trilane.client._flow.session import Drain, Flow, Load, Step
+from trilane.client._pool.leasing import Pool
+from trilane.client._pool.response import Response
+from trilane.client._pool.sending import Sent, finish, send
+from trilane.client.errors import Error
+
+
+def send_timed(pool: Pool, prepared: Prepared, sent: Sent | None = None) -> Response:
+    """The response, its content unread, with the time that it took; errors as those of `send`.
+
+    `sent` is the request where it is on its way.
+    """
+    began = time.monotonic() if sent is None else sent.began
+    response = send(pool, prepared) if sent is None else finish(sent)
+    response.took = time.monotonic() - began
+    return response
+
+
+def drive(pool: Pool, flow: Flow, sent: Sent | None = None) -> Response:
+    """The response that a flow comes to, its content unread where it does not want it.
+
+    `sent` is its first request where that is on its way.
+
+    Raises:
+        Error: any of `errors`; exceptions of the content's own pass through.
+    """
+    result: Any = None
+    try:
+        step: Step = next(flow) if sent is None else sent.prepared
+        while True:
+            try:
+                result = _done(pool, step, sent)
+            except Error as error:
+                step = flow.throw(error)
+            else:
+                step = flow.send(result)
+            sent = None
+    except StopIteration as end:
+        response: Response = end.value
+        return response
+    finally:
+        flow.close()
+
+
+def _done(pool: Pool, step: Step, sent: Sent | None) -> Response | None:
+    if isinstance(step, Prepared):
+        return send_timed(pool, step, sent)
+    if isinstance(step, float):
+        time.sleep(step)
+    elif isinstance(step, Load):
+        step.response.load_at_once()
+    elif isinstance(step, Drain):
+        step.response.drain(step.most)
+    return None
