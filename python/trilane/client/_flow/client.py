@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Generic, Never, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, TypeVar
 
 from trilane._core import Tls
 from trilane.client._flow.altsvc import Scope
@@ -21,7 +21,9 @@ from trilane.client._flow.request import Field, Fields
 from trilane.client._flow.routes import VERSIONS, Policy, Proxy
 from trilane.client._flow.timeouts import TimeoutGiven, Timeouts, timeouts
 from trilane.client._flow.whole import MOST_CONTENT, Bounds
-from trilane.client.tls import Certificate, Verify, tls_of
+
+if TYPE_CHECKING:
+    from trilane.client.tls import Certificate, Verify
 
 Answer = TypeVar("Answer")
 Context = TypeVar("Context")
@@ -91,12 +93,12 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
             alternatives=alternatives,
             race_unannounced=race,
             unix=unix,
-        )
+        ).checked()
         limits, bounds = timeouts(timeout, Timeouts()), Bounds.of(max_content, max_decoded)
         learns = "h3" in policy.versions and alternatives != "off"
         self._settings = Settings(
             policy,
-            partial(tls_of, verify, cert) if tls is None else lambda: tls,
+            partial(_tls, verify, cert) if tls is None else lambda: tls,
             source,
             headers,
             how_to(Proxies.of(proxies), limits, bounds, learns=learns),
@@ -350,3 +352,9 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
             refuse(type(self), name, unknown)
         given = headers, self._sendable(content), json, options
         return partial(self._settings.prepare, method, url, *given)
+
+
+def _tls(verify: Verify, cert: Certificate) -> Tls:
+    from trilane.client.tls import tls_of  # noqa: PLC0415 - it needs `ssl`, many clients do not
+
+    return tls_of(verify, cert)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json as json_codec
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -13,6 +12,7 @@ from trilane.client._flow.content import Content, Upload
 from trilane.client._flow.origins import Address, Origin, parse
 from trilane.client._flow.proxies import Proxies
 from trilane.client._flow.request import (
+    FOR_PROXIES,
     OF_SENDING,
     Field,
     Fields,
@@ -24,6 +24,7 @@ from trilane.client._flow.request import (
 from trilane.client._flow.routes import Policy, Route
 from trilane.client._flow.timeouts import TimeoutGiven, Timeouts, timeouts
 from trilane.client._flow.whole import Bounds
+from trilane.client.errors import InvalidRequest
 
 USER_AGENT: Final = f"trilane/{_version}"
 ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd"
@@ -39,6 +40,9 @@ Options: TypeAlias = tuple[
 ]
 """Of a request: timeout, trailers, expect_continue, on_informational, decode."""
 _NO_OPTIONS: Final[Options] = (..., (), False, None, True)
+_METHODS: Final = frozenset(
+    {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
+)
 
 
 class How(NamedTuple):
@@ -82,7 +86,8 @@ class Settings:
         self.source = source
         """The local address to connect from."""
         self._fields = with_defaults(_DEFAULTS, pairs(headers))
-        self._believes = not OF_SENDING.isdisjoint(lower(name) for name, _ in self._fields)
+        read = OF_SENDING | {FOR_PROXIES}
+        self._believes = not read.isdisjoint(lower(name) for name, _ in self._fields)
         # Bounded, for crawlers; a dictionary would grow with every origin.
         self._how = functools.lru_cache(1024)(how)
         self._limits = limits
@@ -99,12 +104,15 @@ class Settings:
         """A request with the client's fields, but for those that `headers` replace.
 
         Raises:
-            InvalidRequest, TypeError, ValueError: an argument is none.
+            InvalidRequest: an argument is none, or would tell the origin what is for a proxy.
+            TypeError, ValueError: as `InvalidRequest`.
         """
         address = parse(url)
+        if method not in _METHODS:
+            method = _as_meant(method)
         fields, given = self._fields, pairs(headers)
         if json is not None:
-            content = json_codec.dumps(json, separators=(",", ":"))
+            content = _as_json(json)
             given = with_defaults([("content-type", "application/json")], given)
         if address.authorization is not None:
             given = with_defaults([("authorization", address.authorization)], given)
@@ -113,7 +121,13 @@ class Settings:
         request = Request(method, address.target, address.authority, fields, content)
         if given or self._believes:
             request.believe()
-        return self._complete(request, address, options)
+        prepared = self._complete(request, address, options)
+        if request.for_proxy and not prepared.how.route.forwards:
+            raise InvalidRequest(
+                f"the field {FOR_PROXIES} would go to {address.origin}: user and password for a"
+                ' proxy stand in its URL, proxies="http://user:password@host:port"'
+            )
+        return prepared
 
     def exactly(
         self,
@@ -153,6 +167,28 @@ class Settings:
         limits = timeouts(timeout, self._limits)
         how = how._replace(limits=limits, decodes=decode, on_informational=on_informational)
         return Prepared(request, address, how)
+
+
+def _as_meant(method: str) -> str:
+    """A method that is none of the known ones, or one of them in lower case, which means that.
+
+    Methods are case-sensitive (RFC 9110 §9.1): others are sent as they are.
+
+    Raises:
+        InvalidRequest: it is no str.
+    """
+    if not isinstance(method, str):
+        raise InvalidRequest(
+            f"the method {method!r} is of type {type(method).__name__}: give a str such as 'GET'"
+        )
+    known = method.upper()
+    return known if known in _METHODS else method
+
+
+def _as_json(value: Any) -> str:
+    import json  # noqa: PLC0415 - only for those who want it
+
+    return json.dumps(value, separators=(",", ":"))
 
 
 def how_to(

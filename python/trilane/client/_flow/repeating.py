@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from trilane.client.errors import ConnectionClosed, RemoteError
+from trilane.client import errors
+from trilane.client.errors import RemoteError
 
 if TYPE_CHECKING:
     from trilane.client._flow.request import Request
@@ -43,7 +44,7 @@ def permits(error: BaseException, method: str, *, sent: bool = True) -> bool:
     """
     if not isinstance(error, RemoteError) or not error.retryable:
         return False
-    return method in IDEMPOTENT or not (sent and isinstance(error, ConnectionClosed))
+    return method in IDEMPOTENT or not (sent and isinstance(error, errors.ConnectionClosed))
 
 
 def failed(
@@ -63,7 +64,7 @@ def failed(
     if error is request.raised:
         return None
     # One that ended before it was given the request may have lain idle for too long.
-    if sent and isinstance(error, ConnectionClosed):
+    if sent and isinstance(error, errors.ConnectionClosed):
         pool.broken(entry)
     if not permits(error, request.method, sent=sent):
         return None
