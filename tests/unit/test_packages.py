@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
@@ -74,24 +73,3 @@ def test_the_extra_of_the_commands_is_what_they_need() -> None:
     assert project["dependencies"] == []
     extra = {re.split("[<>=]", each)[0] for each in project["optional-dependencies"]["cli"]}
     assert extra == set(entry._OF_COMMANDS)
-
-
-def test_the_client_and_the_native_commands_import_no_package() -> None:
-    """In a process of its own that has the standard library and this package alone."""
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "import trilane.client as client, trilane.__main__ as entry\n"
-        "[getattr(client, name) for name in client.__all__]\n"
-        "client.Client().close()\n"
-        "sys.argv = ['trilane', 'load', '--help']; sys.exit(entry.main())"
-    )
-    package = str(ROOT / "python")
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code, package],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("Usage")

@@ -264,7 +264,7 @@ class Pipeline:
                 raise _unread(connection)
             return
         deadline = None if self._wait.seconds is None else time.monotonic() + self._wait.seconds
-        rest = getattr(connection, "rest", None) or self._rest_on(self.fileno())
+        rest = getattr(connection, "rest", None) or _rest_on(connection, self.fileno())
         while request.exchange is None and not connection.capacity and not connection.is_closing:
             if self._nothing_moves():
                 raise _unread(connection)
@@ -274,18 +274,6 @@ class Pipeline:
             if deadline is not None and time.monotonic() > deadline:
                 msg = f"no response ended within {self._wait.seconds} s, and no more may be open"
                 raise ReadTimeout(msg)
-
-    def _rest_on(self, descriptor: int) -> Callable[[float], None]:
-        """What waits for a native connection, for so many seconds at most, and drives it."""
-        connection: Any = self._connection
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-
-        def rest(seconds: float) -> None:
-            poll.poll(seconds * 1000)
-            connection.drive()
-
-        return rest
 
     def _nothing_moves(self) -> bool:
         """Whether every response that is awaited has filled its buffer."""
@@ -399,6 +387,18 @@ class Pipeline:
                 return
             request.exchange.cancel()
         self.advance()
+
+
+def _rest_on(connection: Any, descriptor: int) -> Callable[[float], None]:
+    """What waits for a native connection, for so many seconds at most, and drives it."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+
+    def rest(seconds: float) -> None:
+        poll.poll(seconds * 1000)
+        connection.drive()
+
+    return rest
 
 
 def _unread(connection: Connection | SocketConnection) -> ResponseNotReady:

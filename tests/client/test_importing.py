@@ -61,3 +61,24 @@ def test_an_error_that_comes_late_is_one_class(name: str, base: str) -> None:
     )
     command = [sys.executable, "-c", f"import sys; sys.path[:0] = sys.argv[1:]; {code}"]
     subprocess.run([*command, str(ROOT / "python")], timeout=60, check=True)
+
+
+def test_the_client_and_the_native_commands_import_no_package() -> None:
+    """In a process of its own that has the standard library and this package alone."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import trilane.client as client, trilane.__main__ as entry\n"
+        "[getattr(client, name) for name in client.__all__]\n"
+        "client.Client().close()\n"
+        "sys.argv = ['trilane', 'load', '--help']; sys.exit(entry.main())"
+    )
+    package = str(ROOT / "python")
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code, package],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Usage: trilane load" in done.stdout
