@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from trilane.client._flow.content import Content, Upload
 from trilane.client._flow.origins import Address, parse
-from trilane.client._flow.preparing import NO_OPTIONS, Options, Prepared, Settings
+from trilane.client._flow.preparing import NO_OPTIONS, Options, Prepared, Settings, as_meant
 from trilane.client._flow.redirects import (
     STATUSES,
     fields_after,
@@ -269,7 +269,7 @@ class Session:
     ) -> _Call:
         get = options.get
         call = _Call()
-        call.method = method
+        call.method = as_meant(method)
         call.address = self._address(url, get("params"))
         call.whole = whole
         call.trusted = True
