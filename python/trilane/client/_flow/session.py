@@ -305,9 +305,15 @@ class Session:
         call.retries = Retries.of(options["retries"]) if "retries" in options else self._retries
         return call
 
-    def _address(self, given: object, params: Params | None) -> Address:
-        # Other libraries' objects for URLs say what they are as text.
-        url = given.decode() if isinstance(given, bytes) else str(given)
+    def _address(self, given: Any, params: Params | None) -> Address:
+        if isinstance(given, bytes):
+            given = given.decode()
+        elif not isinstance(given, str) and hasattr(given, "scheme"):
+            # Objects of other libraries, which tell the URL as text.
+            given = str(given)
+        if not isinstance(given, str):
+            return parse(given)  # It raises.
+        url = given
         if self._base and (url[:1] in {"/", "?"} or "://" not in url.partition("?")[0]):
             url = self._base + url.lstrip("/")
         if self._params:
