@@ -16,7 +16,6 @@ from urllib3.fields import RequestField
 from urllib3.filepost import encode_multipart_formdata
 
 from client.face import AnyClient, Each, MakeClient
-from trilane.client._flow.forms import Files
 from trilane.client._flow.multipart import Multipart
 from trilane.client.errors import InvalidRequest
 
@@ -99,7 +98,7 @@ def test_files_arrive(client: AnyClient, recorder: Recorder, tmp_path: Path) -> 
     path = tmp_path / "grüße.txt"
     path.write_bytes(BLOCK)
     with path.open("rb") as file:
-        files: Files = {
+        files = {
             "plain": b"content",
             "file": file,
             "named": ("a.json", '{"ü": 1}'),

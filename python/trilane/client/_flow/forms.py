@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from trilane.client._flow.content import Block, Content, Readable, Upload
 
 Scalar: TypeAlias = str | bytes | int | float | bool | None
-Params: TypeAlias = (
-    Mapping[str, Scalar | Sequence[Scalar]] | Iterable[tuple[str, Scalar]] | str | bytes
-)
+# Not more exact: a checker of types takes no literal of a mapping whose values differ in type.
+Params: TypeAlias = Mapping[str, Any] | Iterable[tuple[str, Scalar]] | str | bytes
 """Parameters of a URL: names and values, several values of a name in a list, or an encoded text."""
-Form: TypeAlias = Mapping[str, Scalar | Sequence[Scalar]] | Iterable[tuple[str, Scalar]]
+Form: TypeAlias = Mapping[str, Any] | Iterable[tuple[str, Scalar]]
 """Fields of a form, as `Params`."""
 FileContent: TypeAlias = Block | str | Readable
 File: TypeAlias = (
@@ -23,7 +22,7 @@ File: TypeAlias = (
     | tuple[str | None, FileContent, str | None, Mapping[str, str]]
 )
 """A file, or (file name, content), (…, content type) or (…, more fields), as in Requests."""
-Files: TypeAlias = Mapping[str, File] | Iterable[tuple[str, File]]
+Files: TypeAlias = Mapping[str, Any] | Iterable[tuple[str, File]]
 
 URLENCODED: Final = "application/x-www-form-urlencoded"
 
