@@ -11,7 +11,7 @@ import pytest
 import trilane.client
 import trilane.client.http
 
-PUBLIC = {"errors", "fields", "http", "httpx", "httpx2", "requests", "tls"}
+PUBLIC = {"errors", "fields", "http", "httpx", "httpx2", "otel", "requests", "tls"}
 
 
 def test_nothing_else_is_public() -> None:

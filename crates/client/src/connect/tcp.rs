@@ -15,7 +15,7 @@ use super::Step;
 use crate::connection::Ready;
 use crate::link::{self, Link, Socket};
 use crate::slots::{Sink, Slots};
-use crate::{ConnectOptions, Error, Kind};
+use crate::{ConnectOptions, Error, Facts, Kind, Setup};
 
 /// What one read of a handshake takes, in bytes.
 const BUFFER: usize = 16 * 1024;
@@ -28,6 +28,17 @@ pub(super) struct TcpAttempt {
     /// For messages.
     target: String,
     peer: Option<SocketAddr>,
+    /// Whether a proxy is asked for a tunnel.
+    tunnels: bool,
+    marks: Marks,
+}
+
+/// When a step was done.
+struct Marks {
+    began: Instant,
+    connected: Option<Instant>,
+    /// The way to the origin was free.
+    tunnelled: Option<Instant>,
 }
 
 impl TcpAttempt {
@@ -35,6 +46,7 @@ impl TcpAttempt {
         peer: SocketAddr,
         options: &ConnectOptions,
         config: &Arc<StreamConfig>,
+        began: Instant,
     ) -> Result<Self, Error> {
         let target = format!("{}:{} ({peer})", options.host, options.port);
         let how = Options {
@@ -44,14 +56,18 @@ impl TcpAttempt {
         let socket = stream::connect(peer, how).map_err(|Unmade { what, error }| {
             Error::new(refusal(&error), format!("{what}: {error}"))
         })?;
-        Ok(Self::new(socket, target, Some(peer), config))
+        Ok(Self::new(socket, target, Some(peer), config, began))
     }
 
-    pub(super) fn unix(path: &Path, config: &Arc<StreamConfig>) -> Result<Self, Error> {
+    pub(super) fn unix(
+        path: &Path,
+        config: &Arc<StreamConfig>,
+        began: Instant,
+    ) -> Result<Self, Error> {
         let target = path.display().to_string();
         let socket =
             stream::connect_unix(path).map_err(|unmade| no_connection(&target, &unmade.error))?;
-        Ok(Self::new(socket, target, None, config))
+        Ok(Self::new(socket, target, None, config, began))
     }
 
     fn new(
@@ -59,12 +75,19 @@ impl TcpAttempt {
         target: String,
         peer: Option<SocketAddr>,
         config: &Arc<StreamConfig>,
+        began: Instant,
     ) -> Self {
         Self {
             parts: Some((socket, Stream::new(Arc::clone(config), Instant::now()))),
             slots: Slots::default(),
             target,
             peer,
+            tunnels: config.tunnel.is_some(),
+            marks: Marks {
+                began,
+                connected: None,
+                tunnelled: None,
+            },
         }
     }
 
@@ -106,7 +129,9 @@ impl TcpAttempt {
             if !connected {
                 return Ok(None);
             }
-            stream.connected(Instant::now()).map_err(over)?;
+            let now = Instant::now();
+            self.marks.connected = Some(now);
+            stream.connected(now).map_err(over)?;
         }
         let moved = &mut Moved::default();
         let mut buffer = [0; HEADROOM + BUFFER];
@@ -123,6 +148,9 @@ impl TcpAttempt {
                         // The alert is a courtesy: the connection is lost whether or not it leaves.
                         let _ = stream::flush(&*socket, stream, moved);
                         return Err(over(error));
+                    }
+                    if !matches!(stream.phase(), Phase::Tunnelling) {
+                        self.marks.tunnelled.get_or_insert_with(Instant::now);
                     }
                 }
                 Received::Nothing => return Ok(None),
@@ -143,14 +171,33 @@ impl TcpAttempt {
         let (socket, stream) = self.parts.take()?;
         let local = stream::local_address(&socket);
         let link = Link::Stream(Box::new(stream));
+        let tls = link.tls();
         Some(Ready {
-            tls: link.tls(),
+            facts: Facts {
+                peer: self.peer,
+                local,
+                setup: self.marks.setup(self.tunnels, tls.is_some()),
+                tls,
+            },
             socket: Socket::Stream(socket),
             link,
             slots: std::mem::take(&mut self.slots),
-            peer: self.peer,
-            local,
         })
+    }
+}
+
+impl Marks {
+    /// How long each step took of a connection that is ready now.
+    fn setup(&self, tunnels: bool, secure: bool) -> Setup {
+        let now = Instant::now();
+        let connected = self.connected.unwrap_or(now);
+        let free = self.tunnelled.filter(|_| tunnels).unwrap_or(connected);
+        Setup {
+            connect: Some(connected.saturating_duration_since(self.began)),
+            tunnel: tunnels.then(|| free.saturating_duration_since(connected)),
+            tls: secure.then(|| now.saturating_duration_since(free)),
+            ..Setup::default()
+        }
     }
 }
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, Self
+from typing import Self
 
-from trilane._core import DATA
+from trilane._core import DATA, Exchange
 from trilane.client._flow.preparing import Prepared
 from trilane.client._flow.response import PIECE, BaseResponse
 from trilane.client._flow.whole import pieces
@@ -30,7 +30,10 @@ class AsyncResponse(BaseResponse):
         if call.exchange is None or call.link is None:
             raise ClientClosed("the client was closed while a request waited")
         _, address, how = prepared
-        super().__init__(status, call.fields, address, how.bounds, decodes=how.decodes)
+        facts, watched = call.link.facts, how.watched
+        super().__init__(
+            status, call.fields, address, how.bounds, facts, watched, decodes=how.decodes
+        )
         self._call = call
         self._exchange = call.exchange
         self._link = call.link
@@ -65,21 +68,6 @@ class AsyncResponse(BaseResponse):
     def informational(self) -> list[tuple[int, list[tuple[str, str]]]]:
         """Status and fields of each 1xx response before this one."""
         return self._exchange.informational
-
-    @property
-    def peer(self) -> tuple[str, int] | None:
-        """Address and port of the server, or of the proxy."""
-        return self._link.connection.peer
-
-    @property
-    def local(self) -> tuple[str, int] | None:
-        """Our own address and port."""
-        return self._link.connection.local
-
-    @property
-    def tls_info(self) -> dict[str, Any] | None:
-        """What TLS agreed on; None without it."""
-        return self._link.connection.tls_info
 
     @property
     def is_closed(self) -> bool:
@@ -134,6 +122,8 @@ class AsyncResponse(BaseResponse):
                 return False
             self._ended = True
             content = exchange.read(-1, 0)
+            if self._watched is not None:
+                self._watched.end(exchange)
             self._call.pool.finish(self._call, complete=True)
             self._content = self._at_once(content)
         return self._content is not None
@@ -222,6 +212,8 @@ class AsyncResponse(BaseResponse):
 
     def close(self) -> None:
         """Give the connection back; content that has not come is cancelled. Idempotent."""
+        if self._watched is not None:
+            self._watched.end(self._exchange, self._error)
         if not self._ended:
             self._leave(self._exchange)
             self._ended = True
@@ -237,6 +229,10 @@ class AsyncResponse(BaseResponse):
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+    @property
+    def _measured(self) -> Exchange:
+        return self._exchange
 
     def _peek(self) -> list[tuple[str, str]]:
         return self._exchange.fields()
@@ -264,6 +260,8 @@ class AsyncResponse(BaseResponse):
             raise self._fail(failure)
         if not piece or (exchange.complete and not exchange.unread):
             self._ended = True
+            if self._watched is not None:
+                self._watched.end(exchange)
             call.pool.finish(call, complete=True)
         else:
             self._link.written()

@@ -18,10 +18,12 @@ from trilane.client._flow.keywords import refuse
 from trilane.client._flow.preparing import OnInformational, Options, Prepared, Settings, how_to
 from trilane.client._flow.proxies import Proxies
 from trilane.client._flow.request import Field, Fields
+from trilane.client._flow.resolving import Resolver
 from trilane.client._flow.routes import VERSIONS, Policy, Proxy
 from trilane.client._flow.timeouts import TimeoutGiven, Timeouts, timeouts
+from trilane.client._flow.watching import Hooks, Observer, Watch
 from trilane.client._flow.whole import MOST_CONTENT, Bounds
-from trilane.client.tls import Certificate, Verify, tls_of
+from trilane.client.tls import Certificate, Pins, Verify, tls_maker
 
 Answer = TypeVar("Answer")
 Context = TypeVar("Context")
@@ -51,6 +53,12 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
         max_decoded: int | None = None,
         source: tuple[str, int] | None = None,
         unix: str | None = None,
+        resolver: Resolver | None = None,
+        pins: Pins | None = None,
+        minimum_tls: str | None = None,
+        timings: bool = False,
+        event_hooks: Hooks | None = None,
+        telemetry: Observer | None = None,
         **unknown: Never,
     ) -> None:
         """Nothing is opened or read before the first request, but for `proxies`.
@@ -75,6 +83,16 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
         max_decoded: bytes that content may have once it is decoded, coded or not, also in pieces;
             expansion beyond 1000-fold never passes.
         source: local address to connect from. unix: path of a socket for every connection.
+        resolver: called with host and port, in the thread that connects, or a mapping of `host` or
+            `host:port`: the addresses to connect to; None for those of the system's resolver.
+        pins: SHA-256 of keys that servers must have: `sha256//BASE64`, one or several, for all
+            hosts, or in a mapping by host.
+        minimum_tls: "TLSv1.2", which is the default, or "TLSv1.3".
+        timings: whether responses have `timings` and `traffic`.
+        event_hooks: `{"request": [...], "response": [...]}`, called as by HTTPX: before a request
+            is sent, and when the head of its response is there. `AsyncClient` awaits what they
+            give, where it can be awaited.
+        telemetry: what is told of each request, such as `trilane.client.otel.Telemetry()`.
 
         Raises:
             ValueError: a setting is out of range.
@@ -91,15 +109,17 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
             alternatives=alternatives,
             race_unannounced=race,
             unix=unix,
+            resolver=resolver,
         )
+        watch = Watch.of(event_hooks, telemetry, timed=timings)
         limits, bounds = timeouts(timeout, Timeouts()), Bounds.of(max_content, max_decoded)
         learns = "h3" in policy.versions and alternatives != "off"
         self._settings = Settings(
             policy,
-            partial(tls_of, verify, cert) if tls is None else lambda: tls,
+            tls_maker(verify, cert, pins, minimum_tls) if tls is None else lambda: tls,
             source,
             headers,
-            how_to(Proxies.of(proxies), limits, bounds, learns=learns),
+            how_to(Proxies.of(proxies), limits, bounds, learns=learns, watch=watch),
             limits,
         )
         self._begin()

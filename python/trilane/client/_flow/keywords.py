@@ -37,6 +37,7 @@ _ELSEWHERE: Final = {
     "decode_content": "use decode=",
     "files": _FILES,
     "follow_redirects": _REDIRECTS,
+    "hooks": 'use {client}(event_hooks={{"response": [...]}})',
     "http1": _VERSIONS,
     "http2": _VERSIONS,
     "http3": _VERSIONS,

@@ -20,9 +20,10 @@ from trilane.client.fields import Headers
 from .text import Lines, charset
 
 if TYPE_CHECKING:
-    from trilane._core import Decoder, Exchange
+    from trilane._core import Decoder, Exchange, Facts
     from trilane.client._early import Early
     from trilane.client._flow.origins import Address
+    from trilane.client._flow.watching import Timings, Traffic, Watched
     from trilane.client.errors import WriteTimeout
 
 CODINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd"})
@@ -59,9 +60,11 @@ class BaseResponse(ABC):
         "_decoder",
         "_decodes",
         "_error",
+        "_facts",
         "_fields",
         "_headers",
         "_left",
+        "_watched",
         "status",
     )
 
@@ -71,11 +74,15 @@ class BaseResponse(ABC):
         fields: list[tuple[str, str]] | None,
         address: Address,
         bounds: Bounds,
+        facts: Facts | None,
+        watched: Watched | None,
         *,
         decodes: bool,
     ) -> None:
         self.status = status
         """The status code."""
+        self._facts = facts
+        self._watched = watched
         self._address = address
         self._fields = fields
         self._headers: Headers | None = None
@@ -126,6 +133,42 @@ class BaseResponse(ABC):
         if self._headers is None:
             self._headers = Headers(self.fields)
         return self._headers
+
+    @property
+    def peer(self) -> tuple[str, int] | None:
+        """Address and port of the server, or of the proxy; None over a Unix socket."""
+        return None if self._facts is None else self._facts.peer
+
+    @property
+    def local(self) -> tuple[str, int] | None:
+        """Our own address and port."""
+        return None if self._facts is None else self._facts.local
+
+    @property
+    def tls_info(self) -> dict[str, Any] | None:
+        """What TLS agreed on; None without it.
+
+        `version`, `cipher`, `group`, `alpn`, whether it was `resumed`, and `certificates`, the
+        server's chain in DER, its own first.
+        """
+        return None if self._facts is None else self._facts.tls_info
+
+    @property
+    def timings(self) -> Timings | None:
+        """Where the time went so far; None unless the client was made with `timings=True`."""
+        watched = self._watched
+        return None if watched is None else watched.timings(self._measured)
+
+    @property
+    def traffic(self) -> Traffic | None:
+        """The bytes so far; None unless the client was made with `timings=True`."""
+        watched = self._watched
+        return None if watched is None else watched.traffic(self._measured, self.fields)
+
+    @property
+    @abstractmethod
+    def _measured(self) -> Exchange | Early | None:
+        """What has times, until they are taken from it."""
 
     @property
     def is_success(self) -> bool:

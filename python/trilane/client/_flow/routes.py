@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Generic, NamedTuple, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypedDict, TypeVar
 
 from trilane.client._flow import altsvc
 from trilane.client._flow.origins import DEFAULT_PORTS, Origin, authority
+from trilane.client._flow.resolving import Resolver
 from trilane.client._flow.timeouts import Timeouts, connect_timeout, pool_timeout
 from trilane.client.errors import Error
+
+if TYPE_CHECKING:
+    from trilane._core import Facts
 
 VERSIONS: Final = ("h3", "h2", "h1")
 
@@ -33,6 +37,10 @@ class Pooled(Protocol):
     def is_closing(self) -> bool:
         """Whether it takes no more requests, now or later."""
 
+    @property
+    def facts(self) -> Facts:
+        """Both of its ends, and what making it took."""
+
 
 Connection = TypeVar("Connection", bound=Pooled)
 
@@ -41,9 +49,16 @@ class Proxy(NamedTuple):
     """A proxy to go through."""
 
     origin: Origin
-    """Where it listens; the scheme is `http`."""
+    """Where it listens; the scheme is `http`, `https`, `socks5` or `socks5h`."""
     fields: tuple[tuple[str, str], ...] = ()
     """What is sent to the proxy alone, such as `proxy-authorization`."""
+    auth: tuple[bytes, bytes] | None = None
+    """User and password for SOCKS."""
+
+    @property
+    def speaks_http(self) -> bool:
+        """Whether it takes whole requests, and CONNECT; else it is SOCKS."""
+        return not self.origin.scheme.startswith("socks")
 
 
 class Route(NamedTuple):
@@ -58,12 +73,14 @@ class Route(NamedTuple):
 
         A proxy that is handed whole requests takes those for all origins on the same connections.
         """
-        return cls(origin if proxy is None or origin.scheme == "https" else proxy.origin, proxy)
+        whole = proxy is not None and origin.scheme == "http" and proxy.speaks_http
+        return cls(proxy.origin if whole and proxy is not None else origin, proxy)
 
     @property
     def forwards(self) -> bool:
         """Whether the proxy is handed whole requests (RFC 9112 §3.2.2) instead of a tunnel."""
-        return self.proxy is not None and self.origin.scheme == "http"
+        proxy = self.proxy
+        return proxy is not None and proxy.speaks_http and self.origin == proxy.origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +102,8 @@ class Policy:
     """Whether HTTP/3 is raced at once, although no `Alt-Svc` was seen."""
     unix: str | None = None
     """Path of a Unix socket that every connection goes to."""
+    resolver: Resolver | None = None
+    """What is asked for addresses before the system's resolver."""
 
     def __post_init__(self) -> None:
         unknown = [version for version in self.versions if version not in VERSIONS]
@@ -105,6 +124,8 @@ class Options(TypedDict):
     proxy: tuple[str, int, Sequence[tuple[str, str]]] | None
     race: float
     unix: str | None
+    proxy_scheme: str
+    proxy_auth: tuple[bytes, bytes] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,7 +140,7 @@ class Attempt:
     server_name: str | None
     """Name that the certificate must cover, where it is not `host`."""
     tunnel: Proxy | None
-    """Proxy that is asked for a tunnel by CONNECT; None where `host` is reached directly."""
+    """Proxy that is asked for a tunnel; None where `host` is reached directly."""
     unix: str | None
     race_s: float
     limit_s: float | None
@@ -127,6 +148,12 @@ class Attempt:
     alternative: altsvc.Alternative | None
     """What is tried, where it is an alternative; `failed` and `opened` keep the books."""
     began: float
+
+    @property
+    def needs_tls(self) -> bool:
+        """Whether TLS is spoken, with the server or with the proxy."""
+        tunnel = self.tunnel
+        return self.scheme == "https" or (tunnel is not None and tunnel.origin.scheme == "https")
 
     @property
     def alone(self) -> bool:
@@ -151,6 +178,8 @@ class Attempt:
             "proxy": tunnel and (tunnel.origin.host, tunnel.origin.port, tunnel.fields),
             "race": self.race_s,
             "unix": self.unix,
+            "proxy_scheme": tunnel.origin.scheme if tunnel else "http",
+            "proxy_auth": tunnel and tunnel.auth,
         }
 
     def alt_used(self, version: str) -> str | None:
@@ -168,6 +197,7 @@ class Entry(Generic[Connection]):
         self.connection = connection
         self.version = connection.version
         self.route = attempt.route
+        self.facts = connection.facts
         self.alternative = attempt.alternative
         self.alt_used = attempt.alt_used(connection.version)
         """What the field `alt-used` says of it; None where it goes to the origin."""
@@ -179,6 +209,8 @@ class Entry(Generic[Connection]):
         self.retired = False
         self.exhausted = False
         """Whether it said `Full` in spite of its capacity: QUIC grants streams in its own time."""
+        self.opener = 0
+        """Thread that opened it, until that has sent its request; for the blocking pool."""
         self.inherited = False
         """For the owner: whether it belongs to the process that this one was forked from."""
 
