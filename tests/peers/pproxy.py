@@ -9,6 +9,15 @@ from typing import Self
 from .authority import Leaf
 from .process import HOST, Process, free_port, listens
 
+# Its command takes the loop that there is, which there is none of, and uvloop where it is installed.
+_MAIN = """
+import asyncio, sys
+sys.modules["uvloop"] = None
+asyncio.set_event_loop(asyncio.new_event_loop())
+from pproxy.server import main
+main()
+"""
+
 
 class Proxy:
     """One that runs, and what it was asked for. Leaving the context stops it."""
@@ -22,7 +31,7 @@ class Proxy:
         security = ["--ssl", f"{leaf.cert},{leaf.key}"] if leaf else []
         self._process = Process(
             # Without `--auth 0` it remembers for a month whom it has let in.
-            [sys.executable, "-m", "pproxy", "-l", url, "-v", "--auth", "0", *security],
+            [sys.executable, "-c", _MAIN, "-l", url, "-v", "--auth", "0", *security],
             folder,
             ready=lambda: listens(self.port),
             name="pproxy",

@@ -306,8 +306,11 @@ def _in_memory(given: PEM, what: str) -> tuple[str, bytes] | None:
 def _pins(given: Pins | None) -> tuple[tuple[str | None, bytes], ...]:
     if given is None:
         return ()
-    by_host: Mapping[str | None, str | Sequence[str]]
-    by_host = {**given} if isinstance(given, Mapping) else {None: given}
+    by_host: dict[str | None, str | Sequence[str]] = {}
+    if isinstance(given, Mapping):
+        by_host.update(given)
+    else:
+        by_host[None] = given
     return tuple(
         (None if host is None else host.lower(), _digest_of(pin))
         for host, several in by_host.items()

@@ -8,6 +8,7 @@ import io
 import ssl
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -102,15 +103,16 @@ def test_pins(make_client: MakeClient, server: Peer, listener: str) -> None:
     digest = base64.b64encode(hashlib.sha256(info).digest()).decode()
     other = base64.b64encode(bytes(32)).decode()
     right, wrong = f"sha256//{digest}", f"sha256/{other}"
-    settings = {"versions": (listener[:2],), "verify": str(server.ca)}
+    settings: dict[str, Any] = {"versions": (listener[:2],), "verify": str(server.ca)}
     for pins in (right, [wrong, right], {host: right}, {"elsewhere.example": wrong}):
         assert make_client(**settings, pins=pins).get(url).status == 200
     # Also where certificates are not verified.
-    settings["verify"] = False  # type: ignore[assignment]
+    settings["verify"] = False
     assert make_client(**settings, pins=right).get(url).status == 200
-    for pins in (wrong, {host.upper(): [wrong]}):
+    refusing: list[Any] = [wrong, {host.upper(): [wrong]}]
+    for others in refusing:
         with pytest.raises(errors.TLSError, match="none of those that are pinned"):
-            make_client(**settings, pins=pins).get(url)
+            make_client(**settings, pins=others).get(url)
 
 
 @pytest.mark.parametrize("pin", ["md5//xxxx", "sha256//xxxx", "sha256//", "no pin"])

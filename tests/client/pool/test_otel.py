@@ -82,7 +82,8 @@ def test_a_request_is_a_span_and_a_duration(
     assert 0 < point.sum < 600
     # The server was told whose child its own span is (W3C Trace Context).
     context = span.get_span_context()
-    assert f"00-{context.trace_id:032x}-{context.span_id:016x}-01" in response.text
+    ids = f"{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
+    assert f'"traceparent","00-{ids}"' in response.text
 
 
 def test_errors_have_a_type(make_client: MakeClient, server: Peer, recorded: Recorded) -> None:

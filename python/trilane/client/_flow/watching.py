@@ -256,11 +256,13 @@ class Watched:
         if times is None:
             return None
         head, end, *_ = times
-        setup = [None] * 5 if self._facts is None else self._facts.setup
+        dns, connect, tunnel, tls, quic = setup = (
+            (None,) * 5 if self._facts is None else self._facts.setup
+        )
         made = sum(step for step in setup if step is not None)
         wait = max(0.0, self._submitted - self._began - made)
         body = None if head is None or end is None else end - head
-        return Timings(wait, *setup, head, body)
+        return Timings(wait, dns, connect, tunnel, tls, quic, head, body)
 
     def traffic(self, exchange: Any, fields: Sequence[tuple[str, str]]) -> Traffic | None:
         """The bytes so far; `fields` are those of the response."""
