@@ -230,16 +230,24 @@ class HTTPPool(HTTPConnectionPool):
 class HTTPSPool(HTTPPool, HTTPSConnectionPool):
     """The requests to one origin with one set of TLS options, through a proxy or not."""
 
+    def __init__(self, *place: Any, **options: Any) -> None:
+        super().__init__(*place, **options)
+        # To a proxy over TLS that forwards requests, the pool is one of the proxy itself.
+        self._forwards = self.proxy is not None and (self.host, self.port) == self.proxy[2:4]
+        # Requests takes them away before a request for http, which has no certificate; the proxy has.
+        self._of_proxy = self.cert_reqs, self.ca_certs or self.ca_cert_dir
+
     @property
     def verifies(self) -> bool:
         """Whether certificates are verified; urllib3 warns for each request where they are not."""
-        return self.cert_reqs not in {"CERT_NONE", ssl.CERT_NONE}
+        wanted = self._of_proxy[0] if self._forwards else self.cert_reqs
+        return wanted not in {"CERT_NONE", ssl.CERT_NONE}
 
     def _new_client(self) -> Client:
-        trusted = self.conn_kw.get("ssl_context") or self.ca_certs or self.ca_cert_dir or True
+        files = self._of_proxy[1] if self._forwards else self.ca_certs or self.ca_cert_dir
+        trusted = self.conn_kw.get("ssl_context") or files or True
         proxy = self.socks
-        # To a proxy over TLS that forwards requests, the pool is one of the proxy itself.
-        if self.proxy is not None and (self.host, self.port) != self.proxy[2:4]:
+        if self.proxy is not None and not self._forwards:
             origin = Origin(
                 self.proxy.scheme or "http", self.proxy.host or "", self.proxy.port or 80
             )

@@ -79,8 +79,11 @@ class Route(NamedTuple):
     @property
     def forwards(self) -> bool:
         """Whether the proxy is handed whole requests (RFC 9112 §3.2.2) instead of a tunnel."""
-        proxy = self.proxy
-        return proxy is not None and proxy.speaks_http and self.origin == proxy.origin
+        proxy, origin = self.proxy, self.origin
+        if proxy is None or not proxy.speaks_http:
+            return False
+        # A proxy over TLS is its own origin then: see `to`.
+        return origin.scheme == "http" or origin == proxy.origin
 
 
 @dataclass(frozen=True, slots=True)
