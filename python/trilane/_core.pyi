@@ -24,6 +24,7 @@ __all__ = [
     "Connection",
     "Decoder",
     "Exchange",
+    "Facts",
     "Tls",
     "build_profile",
     "check_goals",
@@ -113,12 +114,17 @@ class Tls:
         insecure: bool = False,
         certificate: tuple[str, bytes] | None = None,
         key: tuple[str, bytes] | None = None,
+        password: bytes | None = None,
+        pins: Sequence[tuple[str | None, bytes]] = (),
+        tls13_only: bool = False,
     ) -> Tls:
         """Read certificates. Files are pairs of a name, for messages, and their contents in PEM.
 
         `authorities` are trusted, with `platform` those of the platform as well; with `insecure`
         any certificate is. `certificate` is the client's own chain; its `key` may be in the same
-        file. Raises `TLSError`.
+        file, and `password` decrypts it (PKCS #8). `pins` are keys that servers must have: the name
+        of one, or None for any, and the SHA-256 of its certificate's SubjectPublicKeyInfo. With
+        `tls13_only` TLS 1.2 is not offered. Raises `TLSError`.
         """
 
 def connect(
@@ -135,6 +141,9 @@ def connect(
     race: float = 0.25,
     unix: str | PathLike[str] | None = None,
     driven: bool = False,
+    proxy_scheme: str = "http",
+    proxy_auth: tuple[bytes, bytes] | None = None,
+    addresses: Sequence[str] | None = None,
 ) -> Connection:
     """Connect and shake hands.
 
@@ -145,13 +154,41 @@ def connect(
     `tls` defaults to the platform's authorities. `server_name` is the name that the certificate is
     for, `host` by default. `source` is the address and port to connect from. `proxy` is the host
     and port of a proxy to tunnel through, and the fields of the CONNECT request (RFC 9110 §9.3.6);
-    not for "h3". `unix` is a socket to connect to in place of host and port. `timeout` counts to
-    the end of the handshake. `driven` says that an event loop will call `drive`; else a thread of
-    this module answers the peer on an idle connection of HTTP/2 or HTTP/3.
+    not for "h3". `proxy_scheme` says what the proxy speaks: "http", "https" (HTTP over TLS, with
+    the certificates of `tls`), "socks5" or "socks5h" (RFC 1928; with the latter it resolves the
+    name of `host`), where `proxy_auth` is user and password (RFC 1929). `addresses` are those of
+    what is connected to, the proxy where there is one, in the order in which they are tried; the
+    system's resolver is not asked then. `unix` is a socket to connect to in place of host and port.
+    `timeout` counts to the end of the handshake. `driven` says that an event loop will call
+    `drive`; else a thread of this module answers the peer on an idle connection of HTTP/2 or
+    HTTP/3.
 
     Raises `ResolveError`, `ConnectionRefused`, `TLSError`, `ProxyError`, `VersionUnavailable`,
     `ConnectTimeout` or another `ConnectFailed`; `InvalidRequest` for impossible arguments.
     """
+
+@final
+class Facts:
+    """Both ends of a connection, and what making it took. It keeps nothing of it open."""
+
+    @property
+    def peer(self) -> tuple[str, int] | None:
+        """As `Connection.peer`."""
+
+    @property
+    def local(self) -> tuple[str, int] | None:
+        """As `Connection.local`."""
+
+    @property
+    def tls_info(self) -> dict[str, object] | None:
+        """As `Connection.tls_info`."""
+
+    @property
+    def setup(self) -> list[float | None]:
+        """Seconds of resolving, TCP, the proxy's tunnel, TLS and QUIC; None where it was not done.
+
+        The handshake of QUIC has that of TLS in it. TCP counts from the first attempt.
+        """
 
 @final
 class Connection:
@@ -193,6 +230,10 @@ class Connection:
         """Fields of the answer by which a proxy made the tunnel; None without one."""
 
     @property
+    def facts(self) -> Facts:
+        """`peer`, `local`, `tls_info` and what making the connection took."""
+
+    @property
     def capacity(self) -> int:
         """How many requests `submit` takes now: 1 with h1 when idle, else what the peer grants."""
 
@@ -224,6 +265,7 @@ class Connection:
         length: int | None = None,
         raw: bool = False,
         flush: bool | None = None,
+        timed: bool = False,
     ) -> Exchange:
         """Send a request, as far as the socket takes it: this never waits.
 
@@ -238,7 +280,7 @@ class Connection:
 
         `flush` says when the request leaves: True at once; None at once on an idle connection, else
         together with those that follow, at the latest a millisecond later; False with the next
-        `flush`, `drive` or wait.
+        `flush`, `drive` or wait. `timed` has `Exchange.times` kept.
 
         Raises `Full` when `capacity` is 0, `InvalidRequest` for what cannot be sent, and what the
         connection has ended with.
@@ -345,6 +387,14 @@ class Exchange:
     @property
     def complete(self) -> bool:
         """Whether the response has arrived to its end; bytes of it may still be unread."""
+
+    @property
+    def times(self) -> tuple[float | None, float | None, int, int] | None:
+        """Seconds from `submit` to the final head, and to the end; None for what has not come.
+
+        Then bytes of content that were handed over to be sent, and that have come, without their
+        framing. None unless the request was `timed`.
+        """
 
     @property
     def unread(self) -> int:

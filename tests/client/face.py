@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
 from trilane.client._aio import AsyncClient, AsyncResponse
+from trilane.client._flow.watching import Timings, Traffic
 from trilane.client._pool import Client
 from trilane.client._pool.response import Response
 from trilane.client.fields import Headers
@@ -82,6 +83,26 @@ class LoopResponse:
     @property
     def informational(self) -> list[tuple[int, list[tuple[str, str]]]]:
         return self.asynchronous.informational
+
+    @property
+    def peer(self) -> tuple[str, int] | None:
+        return self.asynchronous.peer
+
+    @property
+    def local(self) -> tuple[str, int] | None:
+        return self.asynchronous.local
+
+    @property
+    def tls_info(self) -> dict[str, Any] | None:
+        return self.asynchronous.tls_info
+
+    @property
+    def timings(self) -> Timings | None:
+        return self.asynchronous.timings
+
+    @property
+    def traffic(self) -> Traffic | None:
+        return self.asynchronous.traffic
 
     @property
     def is_success(self) -> bool:

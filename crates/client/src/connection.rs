@@ -1,7 +1,6 @@
 //! One HTTP connection, for any number of threads or one event loop.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::process;
 use std::sync::{Arc, Mutex};
@@ -15,9 +14,9 @@ use crate::exchange::Exchange;
 use crate::keeper::{self, Care};
 use crate::link::{self, Link, Socket};
 use crate::shared::Shared;
-use crate::slots::{Sink, Slots};
+use crate::slots::{Sink, Slots, Times};
 use crate::state::State;
-use crate::{ConnectOptions, Error, FieldList, Kind, Patience, TlsInfo, Version, connect};
+use crate::{ConnectOptions, Error, Facts, FieldList, Kind, Patience, Version, connect};
 
 /// Requests that wait to leave together leave when they have this many bytes.
 const GATHERED: usize = 16 * 1024;
@@ -37,6 +36,8 @@ pub struct Submission<'a> {
     pub content: Content,
     /// When to write.
     pub flush: Flush,
+    /// Whether the clock is read when something comes, for [`Exchange::times`].
+    pub timed: bool,
 }
 
 /// When a request leaves, as far as the socket takes it.
@@ -62,9 +63,7 @@ pub(crate) struct Ready {
     pub(crate) socket: Socket,
     pub(crate) link: Link,
     pub(crate) slots: Slots,
-    pub(crate) peer: Option<SocketAddr>,
-    pub(crate) local: Option<SocketAddr>,
-    pub(crate) tls: Option<TlsInfo>,
+    pub(crate) facts: Facts,
     pub(crate) proxy_fields: Option<FieldList>,
 }
 
@@ -103,9 +102,7 @@ impl Connection {
             socket: Socket::Memory,
             link: Link::Stream(Box::new(stream)),
             slots: Slots::default(),
-            peer: None,
-            local: None,
-            tls: None,
+            facts: Facts::default(),
             proxy_fields: None,
         };
         let scheme = if scheme == "https" { "https" } else { "http" };
@@ -141,9 +138,7 @@ impl Connection {
                 authority,
                 token: keeper::token(),
                 process: process::id(),
-                peer: ready.peer,
-                local: ready.local,
-                tls: ready.tls,
+                facts: Arc::new(ready.facts),
                 proxy_fields: ready.proxy_fields,
             }),
         })
@@ -154,19 +149,9 @@ impl Connection {
         self.shared.version
     }
 
-    /// The address of the peer, a proxy's where there is one.
-    pub fn peer(&self) -> Option<SocketAddr> {
-        self.shared.peer
-    }
-
-    /// Our own address.
-    pub fn local(&self) -> Option<SocketAddr> {
-        self.shared.local
-    }
-
-    /// What TLS agreed on.
-    pub fn tls(&self) -> Option<&TlsInfo> {
-        self.shared.tls.as_ref()
+    /// What is known of it from its making on. It outlives the connection.
+    pub fn facts(&self) -> &Arc<Facts> {
+        &self.shared.facts
     }
 
     /// The fields of the answer by which a proxy made the tunnel; `None` without one.
@@ -204,7 +189,10 @@ impl Connection {
     /// waits for a response, or when [`Self::drive`] is called.
     pub fn submit(&self, submission: Submission<'_>) -> Result<Exchange, Error> {
         let shared = &self.shared;
-        let upload = matches!(submission.content, Content::Streamed { .. });
+        let (upload, length) = match &submission.content {
+            Content::Streamed { .. } => (true, 0),
+            Content::Whole(bytes) => (false, bytes.len() as u64),
+        };
         let encoding = match shared.version {
             Version::H1 => Encoding::H1,
             Version::H2 => Encoding::H2,
@@ -229,6 +217,7 @@ impl Connection {
             return Err(error.clone().unsent());
         }
         let slot = state.slots.reserve();
+        let times = submission.timed.then(|| Box::new(Times::begin(length)));
         let id = match state.link.submit(&request, slot) {
             Ok(id) => id,
             Err(refused) => {
@@ -236,7 +225,7 @@ impl Connection {
                 return Err(self::refused(refused));
             }
         };
-        state.slots.open(slot, id.number);
+        state.slots.open(slot, id.number, times);
         if upload {
             state.slots.expect_upload(slot, request.streamed_length());
         }

@@ -13,6 +13,7 @@ mod connect;
 mod connection;
 mod error;
 mod exchange;
+mod facts;
 mod keeper;
 mod link;
 mod options;
@@ -26,9 +27,10 @@ pub use coding::Decoder;
 pub use connection::{Connection, Flush, Submission};
 pub use error::{Error, Kind};
 pub use exchange::Exchange;
-pub use options::{ConnectOptions, Proxy};
-pub use slots::Interest;
-pub use tls::{File, Tls, TlsInfo, TlsOptions};
+pub use facts::{Facts, Setup};
+pub use options::{ConnectOptions, Proxy, ProxyProtocol};
+pub use slots::{Interest, Times};
+pub use tls::{File, Pin, Tls, TlsInfo, TlsOptions};
 pub use wait::Patience;
 
 /// A version of HTTP, as spoken on a connection.

@@ -1,6 +1,7 @@
 //! What a caller asks of a connection.
 
-use std::net::SocketAddr;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ pub struct ConnectOptions {
     pub timeout: Option<Duration>,
     /// The local address to connect from.
     pub source: Option<SocketAddr>,
-    /// A proxy to go through by CONNECT (RFC 9110 §9.3.6).
+    /// A proxy to go through.
     pub proxy: Option<Proxy>,
     /// How long HTTP/3 is tried alone before TCP is tried too.
     pub race: Duration,
@@ -35,6 +36,9 @@ pub struct ConnectOptions {
     pub driven: bool,
     /// A Unix socket to connect to in place of host and port.
     pub unix: Option<PathBuf>,
+    /// The addresses of the host that is connected to, the proxy where there is one, in the order in
+    /// which to try them; without them the system's resolver is asked.
+    pub addresses: Option<Vec<IpAddr>>,
 }
 
 /// A proxy that tunnels.
@@ -44,6 +48,63 @@ pub struct Proxy {
     pub host: String,
     /// Port.
     pub port: u16,
-    /// Fields of the CONNECT request, such as proxy-authorization.
-    pub fields: Vec<(Vec<u8>, Vec<u8>)>,
+    /// What it speaks.
+    pub protocol: ProxyProtocol,
+}
+
+/// How a proxy is asked for a tunnel.
+#[derive(Clone)]
+pub enum ProxyProtocol {
+    /// By CONNECT (RFC 9110 §9.3.6).
+    Connect {
+        /// Fields of the request, such as proxy-authorization.
+        fields: Vec<(Vec<u8>, Vec<u8>)>,
+        /// Whether the proxy itself is spoken to over TLS, with the certificates of
+        /// [`ConnectOptions::tls`].
+        secure: bool,
+    },
+    /// By SOCKS 5 (RFC 1928).
+    Socks5 {
+        /// User and password (RFC 1929).
+        credentials: Option<(Vec<u8>, Vec<u8>)>,
+        /// Whether the proxy resolves the name; else the name is resolved here.
+        resolves: bool,
+    },
+}
+
+impl ConnectOptions {
+    /// Whether TLS is spoken, with the server or with the proxy.
+    pub(crate) fn needs_tls(&self) -> bool {
+        let proxy = self.proxy.as_ref();
+        self.secure || proxy.is_some_and(|proxy| proxy.protocol.is_secure())
+    }
+}
+
+impl ProxyProtocol {
+    /// Whether the proxy itself is spoken to over TLS.
+    pub(crate) fn is_secure(&self) -> bool {
+        matches!(self, Self::Connect { secure: true, .. })
+    }
+
+    /// Whether the proxy does not resolve names.
+    pub(crate) fn is_told_addresses(&self) -> bool {
+        matches!(
+            self,
+            Self::Socks5 {
+                resolves: false,
+                ..
+            }
+        )
+    }
+}
+
+impl fmt::Debug for ProxyProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not what it is to be authorised by.
+        f.write_str(match self {
+            Self::Connect { secure: true, .. } => "CONNECT over TLS",
+            Self::Connect { secure: false, .. } => "CONNECT",
+            Self::Socks5 { .. } => "SOCKS 5",
+        })
+    }
 }

@@ -1,7 +1,6 @@
 //! What the handles of a connection share.
 
 use std::mem;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -10,7 +9,7 @@ use std::time::Instant;
 use crate::keeper::Keeper;
 use crate::link::Socket;
 use crate::state::State;
-use crate::{Error, FieldList, Kind, TlsInfo, Version, keeper};
+use crate::{Error, Facts, FieldList, Kind, Version, keeper};
 
 /// What the handles of a connection share.
 #[derive(Debug)]
@@ -27,9 +26,7 @@ pub(crate) struct Shared {
     /// The process that made the connection: one that was forked from it has the same socket, and
     /// must not end for both.
     pub(crate) process: u32,
-    pub(crate) peer: Option<SocketAddr>,
-    pub(crate) local: Option<SocketAddr>,
-    pub(crate) tls: Option<TlsInfo>,
+    pub(crate) facts: Arc<Facts>,
     pub(crate) proxy_fields: Option<FieldList>,
 }
 

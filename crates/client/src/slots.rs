@@ -2,6 +2,7 @@
 
 use std::mem;
 use std::thread::Thread;
+use std::time::{Duration, Instant};
 
 use trilane_wire::{ErrorKind, Events, FieldList, Fields, Head, StreamError, StreamId, h1, h2, h3};
 
@@ -61,11 +62,51 @@ pub(crate) struct Upload {
     pub(crate) open: bool,
 }
 
+/// When what came of a request, and how much content went and came.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// When it was handed to the connection.
+    began: Instant,
+    /// The final response head.
+    head: Option<Instant>,
+    /// The end of the response, or of the request in an error.
+    end: Option<Instant>,
+    /// Bytes of content that were handed over to be sent.
+    pub sent: u64,
+    /// Bytes of content that have come, as they were sent, without their framing.
+    pub received: u64,
+}
+
+impl Times {
+    /// The clock of a request begins, with so much content.
+    pub(crate) fn begin(content: u64) -> Self {
+        Self {
+            began: Instant::now(),
+            head: None,
+            end: None,
+            sent: content,
+            received: 0,
+        }
+    }
+
+    /// From the beginning to the final response head.
+    pub fn to_head(&self) -> Option<Duration> {
+        Some(self.head?.saturating_duration_since(self.began))
+    }
+
+    /// From the beginning to the end.
+    pub fn to_end(&self) -> Option<Duration> {
+        Some(self.end?.saturating_duration_since(self.began))
+    }
+}
+
 /// One request and its response.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
     pub(crate) live: bool,
     pub(crate) number: u64,
+    /// Where that was asked for.
+    pub(crate) times: Option<Box<Times>>,
     pub(crate) status: Option<u16>,
     pub(crate) fields: FieldList,
     pub(crate) reason: Vec<u8>,
@@ -117,6 +158,12 @@ impl Slot {
                 }
                 _ => true,
             },
+        }
+    }
+
+    fn mark_end(&mut self) {
+        if let Some(times) = &mut self.times {
+            times.end = Some(Instant::now());
         }
     }
 
@@ -192,8 +239,9 @@ impl Slots {
         })
     }
 
-    pub(crate) fn open(&mut self, slot: u32, number: u64) {
+    pub(crate) fn open(&mut self, slot: u32, number: u64, times: Option<Box<Times>>) {
         let place = &mut self.slots[slot as usize];
+        place.times = times;
         place.live = true;
         place.number = number;
     }
@@ -254,6 +302,7 @@ impl Slots {
             return;
         }
         let number = place.number;
+        place.mark_end();
         if let Some(upload) = &mut place.upload {
             upload.open = false;
         }
@@ -311,6 +360,9 @@ impl Events for Sink<'_> {
 
     fn head(&mut self, stream: StreamId, head: Head<'_>) {
         let slot = self.0.get_mut(stream.slot);
+        if let Some(times) = &mut slot.times {
+            times.head = Some(Instant::now());
+        }
         slot.status = Some(head.status);
         slot.reason.clear();
         slot.reason.extend_from_slice(head.reason);
@@ -327,6 +379,9 @@ impl Events for Sink<'_> {
     fn data(&mut self, stream: StreamId, bytes: &[u8]) {
         let slot = self.0.get_mut(stream.slot);
         slot.body.extend_from_slice(bytes);
+        if let Some(times) = &mut slot.times {
+            times.received += bytes.len() as u64;
+        }
         if !slot.paused && slot.unread() >= slot.limit() {
             slot.paused = true;
             self.0.full.push(stream.slot);
@@ -341,6 +396,7 @@ impl Events for Sink<'_> {
         }
         slot.ended = true;
         slot.paused = false;
+        slot.mark_end();
         let unfinished = slot.upload.as_mut().is_some_and(|upload| {
             let was_open = upload.open;
             upload.open = false;

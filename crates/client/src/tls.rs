@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use trilane_transport::{quic, tls};
 
+pub use trilane_transport::tls::Pin;
+
 use crate::{Error, Kind, Version};
 
 /// A file that has been read: its name, for messages, and its contents.
@@ -21,6 +23,12 @@ pub struct TlsOptions {
     pub insecure: bool,
     /// PEM certificate chain and key of the client.
     pub certificate: Option<(File, File)>,
+    /// The password of the key, where it is encrypted.
+    pub password: Option<Vec<u8>>,
+    /// Keys that servers must have.
+    pub pins: Vec<Pin>,
+    /// Whether nothing older than TLS 1.3 is offered; else TLS 1.2 is offered too.
+    pub tls13_only: bool,
 }
 
 /// What the handshake agreed on.
@@ -60,10 +68,12 @@ impl Tls {
             platform: options.platform,
             insecure: options.insecure,
             client: options.certificate,
+            password: options.password,
+            pins: options.pins,
             alpn: Vec::new(),
             resumption: true,
             early_data: false,
-            version: None,
+            version: options.tls13_only.then_some(tls::TlsVersion::V1_3),
             ciphers: Vec::new(),
         })
         .map_err(|error| failure(&error.0))?;
@@ -141,6 +151,7 @@ pub(crate) fn failure(message: &str) -> Error {
         ("give one with --sni NAME", "ask for it by one"),
         ("--cert FILE --key FILE", "cert=(\"FILE\", \"KEY\")"),
         ("--cert and --key", "cert"),
+        ("decrypt it with 'openssl pkey", "give its password, cert=(\"FILE\", \"KEY\", \"PASSWORD\"), or decrypt it with 'openssl pkey"),
     ]
     .iter()
     .fold(message.to_owned(), |text, (flag, argument)| {

@@ -66,6 +66,7 @@ fn options(versions: &[Version]) -> ConnectOptions {
         race: Duration::from_millis(250),
         driven: false,
         unix: None,
+        addresses: None,
     }
 }
 
@@ -83,6 +84,7 @@ fn submission<'a>(method: &'a str, target: &'a str, content: Content) -> Submiss
         fields: &[],
         content,
         flush: Flush::Soon,
+        timed: false,
     }
 }
 
@@ -236,7 +238,7 @@ fn http_3_wins_where_it_is_spoken() {
     assert_eq!(connection.version(), Version::H3);
     let tcp = Connection::connect(&options(&[Version::H2, Version::H1]), &mut Forever).unwrap();
     assert_eq!(tcp.version(), Version::H2);
-    assert!(!tcp.tls().unwrap().certificates.is_empty());
+    assert!(!tcp.facts().tls.as_ref().unwrap().certificates.is_empty());
 }
 
 #[test]

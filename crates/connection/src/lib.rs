@@ -1,7 +1,7 @@
 //! One HTTP connection without sockets, for the load engine and for the client.
 //!
 //! A [`Stream`] is a connection over a byte stream (TCP, a Unix socket, memory): a proxy's tunnel
-//! where there is one, TLS where there is one, then HTTP/1.1 or HTTP/2. A [`Quic`] is a connection
+//! where there is one, in TLS of its own where the proxy wants that, TLS where there is one, then HTTP/1.1 or HTTP/2. A [`Quic`] is a connection
 //! over datagrams, speaking HTTP/3. Both own what they have to send; neither owns a socket, a clock
 //! or a thread. Instants and bytes come in as arguments, responses go to an
 //! [`Events`](trilane_wire::Events) sink chosen at compile time, and the end of a connection comes
@@ -43,6 +43,7 @@ mod codec;
 mod phase;
 mod queue;
 mod quic;
+mod socks;
 mod stream;
 mod tunnel;
 mod unsent;

@@ -12,6 +12,8 @@ use crate::{Tunnel, Version};
 pub struct StreamConfig {
     /// The proxy's tunnel to ask for first.
     pub tunnel: Option<Tunnel>,
+    /// TLS with that proxy, where it is spoken: the tunnel goes through it.
+    pub proxy_tls: Option<TlsConfig>,
     /// TLS, where it is spoken.
     pub tls: Option<TlsConfig>,
     /// The versions that the peer may speak, of [`Version::H1`] and [`Version::H2`]: TLS agrees on
@@ -37,7 +39,7 @@ pub struct TlsConfig {
 pub enum Phase {
     /// The byte stream is not there yet.
     Connecting,
-    /// The proxy has been asked for a tunnel.
+    /// The proxy has been asked for a tunnel, in TLS where the proxy wants it.
     Tunnelling,
     /// TLS shakes hands. Requests may go in early data: see [`crate::Stream::is_early`].
     Handshaking,

@@ -1,5 +1,6 @@
 //! A connection over a byte stream: a proxy's tunnel, TLS, then HTTP/1.1 or HTTP/2.
 
+mod outer;
 mod sealing;
 mod state;
 
@@ -15,6 +16,7 @@ use crate::phase::{Over, Phase, Progress, StreamConfig, TlsConfig};
 use crate::queue::SendQueue;
 use crate::tunnel::Asking;
 use crate::unsent::Unsent;
+use outer::Outer;
 
 /// Room for one cut TLS record, in bytes: see [`Stream::restore`].
 pub const HEADROOM: usize = 17 * 1024;
@@ -27,6 +29,8 @@ pub struct Stream {
     /// When the phase began.
     since: Instant,
     asking: Option<Box<Asking>>,
+    /// TLS with the proxy, where it is spoken.
+    outer: Option<Box<Outer>>,
     /// What goes to the origin before anything else.
     announced: Vec<u8>,
     /// The fields of the answer by which a proxy made the tunnel.
@@ -38,7 +42,7 @@ pub struct Stream {
     early: Vec<u8>,
     /// What the codec has written and TLS has not sealed. Empty without TLS.
     plain: SendQueue,
-    /// What goes to the peer.
+    /// What goes to the peer, or through the proxy's TLS.
     queue: SendQueue,
     /// HTTP/1.1: whether the reader of the response is behind.
     paused: bool,
@@ -56,6 +60,7 @@ impl Stream {
             phase: Phase::Connecting,
             since: now,
             asking: None,
+            outer: None,
             announced: Vec::new(),
             proxy_fields: None,
             tls: None,
@@ -86,6 +91,10 @@ impl Stream {
         let Some(tunnel) = &self.config.tunnel else {
             return self.greet(now);
         };
+        if let Some(tls) = &self.config.proxy_tls {
+            let outer = Outer::new(tls).map_err(Over::Tls)?;
+            self.outer = Some(Box::new(outer));
+        }
         let asking = Asking::new(tunnel, self.queue.tail())
             .map_err(|refused| Over::Tunnel(None, refused.to_string()))?;
         self.asking = Some(Box::new(asking));
@@ -142,6 +151,20 @@ impl Stream {
         bytes: &mut [u8],
         events: &mut E,
     ) -> Result<Progress, Over> {
+        if self.outer.is_some() {
+            return self.receive_through(now, bytes, events);
+        }
+        self.receive_inner(now, bytes, events)
+    }
+
+    /// As [`Self::receive`], what came through the proxy's TLS where there is one.
+    #[inline]
+    fn receive_inner<E: Events>(
+        &mut self,
+        now: Instant,
+        bytes: &mut [u8],
+        events: &mut E,
+    ) -> Result<Progress, Over> {
         if self.tls.is_some() {
             return self.unseal(now, bytes, events);
         }
@@ -167,12 +190,13 @@ impl Stream {
         self.proxy_fields = self
             .asking
             .take()
-            .map(|asking| Box::new(asking.into_fields()));
+            .and_then(|asking| asking.into_fields())
+            .map(Box::new);
         let greeted = self.greet(now)?;
         match &mut bytes[taken..] {
             [] => Ok(greeted),
             // A server of HTTP/2 without TLS may speak first.
-            behind => match self.receive(now, behind, events)? {
+            behind => match self.receive_inner(now, behind, events)? {
                 Progress::Same => Ok(greeted),
                 opened => Ok(opened),
             },
@@ -183,7 +207,9 @@ impl Stream {
     /// over HTTP/1.1 without TLS.
     pub fn discardable(&self) -> u64 {
         match &self.codec {
-            Some(Codec::H1(codec)) if self.tls.is_none() => codec.discardable(),
+            Some(Codec::H1(codec)) if self.tls.is_none() && self.outer.is_none() => {
+                codec.discardable()
+            }
             _ => 0,
         }
     }
@@ -305,7 +331,8 @@ impl Stream {
         self.ended = true;
         match self.phase {
             Phase::Open => {
-                let end = tls::end_of_stream(self.tls.as_deref(), failed);
+                let session = self.tls.as_deref().or(self.proxy_session());
+                let end = tls::end_of_stream(session, failed);
                 self.abandon(end, events);
                 Over::Ended(end)
             }
@@ -334,6 +361,9 @@ impl Stream {
     /// [`HEADROOM`] bytes before `at` have room for any.
     #[inline]
     pub fn restore(&mut self, buffer: &mut [u8], at: usize) -> usize {
+        if let Some(outer) = &mut self.outer {
+            return outer.session.restore(buffer, at);
+        }
         self.tls
             .as_mut()
             .map_or(at, |session| session.restore(buffer, at))
@@ -343,7 +373,7 @@ impl Stream {
     #[inline]
     pub fn transmit(&mut self) -> Result<&[u8], Over> {
         self.fill()?;
-        Ok(self.queue.first())
+        Ok(self.outgoing().first())
     }
 
     /// As [`Self::transmit`], all that waits, for one write of several slices: bodies lie where the
@@ -351,26 +381,31 @@ impl Stream {
     #[inline]
     pub fn transmit_slices(&mut self) -> Result<impl Iterator<Item = &[u8]>, Over> {
         self.fill()?;
-        Ok(self.queue.slices())
+        Ok(self.outgoing().slices())
     }
 
     /// The first `count` bytes of [`Self::transmit`], or [`Self::transmit_slices`], have gone.
     #[inline]
     pub fn sent(&mut self, count: usize) {
-        self.queue.advance(count);
+        match &mut self.outer {
+            None => self.queue.advance(count),
+            Some(outer) => outer.queue.advance(count),
+        }
     }
 
     /// Where nothing waits for the socket, has codec and TLS write more.
     #[inline]
     fn fill(&mut self) -> Result<(), Over> {
         if self.broken {
-            self.queue.abandon();
-            self.plain.abandon();
-        } else if self.queue.is_empty() {
-            if self.plain.is_empty() {
-                self.produce();
+            self.drop_output();
+        } else if self.outgoing().is_empty() {
+            if self.queue.is_empty() {
+                if self.plain.is_empty() {
+                    self.produce();
+                }
+                self.seal()?;
             }
-            self.seal()?;
+            self.seal_outer()?;
         }
         Ok(())
     }
@@ -379,8 +414,15 @@ impl Stream {
     /// may have come all the same, and reading tells how the connection ended.
     pub fn broke(&mut self) {
         self.broken = true;
+        self.drop_output();
+    }
+
+    fn drop_output(&mut self) {
         self.queue.abandon();
         self.plain.abandon();
+        if let Some(outer) = &mut self.outer {
+            outer.queue.abandon();
+        }
     }
 
     /// Has the codec write more of pending content.
@@ -400,6 +442,10 @@ impl Stream {
         let _ = self.seal();
         if let Some(session) = &mut self.tls {
             session.close(self.queue.tail());
+        }
+        let _ = self.seal_outer();
+        if let Some(outer) = &mut self.outer {
+            outer.session.close(outer.queue.tail());
         }
     }
 

@@ -1,13 +1,21 @@
-//! A tunnel through a proxy: CONNECT (RFC 9110 §9.3.6) over HTTP/1.1.
+//! A tunnel through a proxy: CONNECT (RFC 9110 §9.3.6) over HTTP/1.1, or SOCKS 5.
 
 use trilane_wire::{
     Content, Encoding, Events, FieldList, Fields, Head, OneOff, Refused, Request, RequestError,
     StreamError, StreamId, h1,
 };
 
+use crate::socks;
+
 /// The request for a tunnel.
 #[derive(Clone, Debug)]
-pub struct Tunnel(Request);
+pub struct Tunnel(Way);
+
+#[derive(Clone, Debug)]
+enum Way {
+    Connect(Request),
+    Socks(socks::Request),
+}
 
 impl Tunnel {
     /// Asks for a tunnel to `host` (an IPv6 address with or without brackets) and `port`, with
@@ -30,13 +38,61 @@ impl Tunnel {
                 content: Content::Whole([].into()),
             },
         )
-        .map(Self)
+        .map(|request| Self(Way::Connect(request)))
+    }
+
+    /// Asks a SOCKS proxy, version 5 (RFC 1928), for a tunnel to `host`, which is an address or a name
+    /// that the proxy resolves, with user and password where it wants them (RFC 1929).
+    pub fn socks5(
+        host: &str,
+        port: u16,
+        credentials: Option<(&[u8], &[u8])>,
+    ) -> Result<Self, String> {
+        socks::Request::new(host, port, credentials).map(|request| Self(Way::Socks(request)))
     }
 }
 
 /// A tunnel that has been asked for.
 #[derive(Debug)]
-pub(crate) struct Asking {
+pub(crate) enum Asking {
+    Connect(Connect),
+    Socks(socks::Asking),
+}
+
+impl Asking {
+    pub(crate) fn new(tunnel: &Tunnel, out: &mut Vec<u8>) -> Result<Self, Refused> {
+        match &tunnel.0 {
+            Way::Connect(request) => Connect::new(request, out).map(Self::Connect),
+            Way::Socks(request) => Ok(Self::Socks(socks::Asking::new(request, out))),
+        }
+    }
+
+    /// The fields of the proxy's answer, where HTTP is spoken with it.
+    pub(crate) fn into_fields(self) -> Option<FieldList> {
+        match self {
+            Self::Connect(asking) => Some(asking.answer.fields),
+            Self::Socks(_) => None,
+        }
+    }
+
+    /// Takes what the proxy sends. Once the tunnel is there it says how many bytes of it were the
+    /// proxy's own: those behind come from the origin. Once the proxy has refused it, an error with
+    /// the status of HTTP, where that is spoken.
+    pub(crate) fn receive(
+        &mut self,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<usize>, (Option<u16>, String)> {
+        match self {
+            Self::Connect(asking) => asking.receive(bytes, out),
+            Self::Socks(asking) => asking.receive(bytes, out).map_err(|reason| (None, reason)),
+        }
+    }
+}
+
+/// A tunnel that has been asked for by CONNECT.
+#[derive(Debug)]
+pub(crate) struct Connect {
     codec: h1::Connection,
     answer: Answer,
 }
@@ -71,25 +127,17 @@ impl Events for Answer {
     fn fail(&mut self, _stream: StreamId, _error: StreamError) {}
 }
 
-impl Asking {
-    pub(crate) fn new(tunnel: &Tunnel, out: &mut Vec<u8>) -> Result<Self, Refused> {
+impl Connect {
+    fn new(request: &Request, out: &mut Vec<u8>) -> Result<Self, Refused> {
         let mut codec = h1::Connection::new(h1::Limits::default());
-        codec.send(&tunnel.0, 0, out)?;
+        codec.send(request, 0, out)?;
         Ok(Self {
             codec,
             answer: Answer::default(),
         })
     }
 
-    /// The fields of the proxy's answer.
-    pub(crate) fn into_fields(self) -> FieldList {
-        self.answer.fields
-    }
-
-    /// Takes what the proxy sends. Once the tunnel is there it says how many bytes of it were the
-    /// answer: those behind come from the origin (RFC 9110 §9.3.6). Once the proxy has refused it, an
-    /// error with the status.
-    pub(crate) fn receive(
+    fn receive(
         &mut self,
         bytes: &[u8],
         out: &mut Vec<u8>,

@@ -440,6 +440,8 @@ pub(crate) fn transport(
             platform: true,
             insecure: options.insecure,
             client: options.client.clone(),
+            password: None,
+            pins: Vec::new(),
             alpn: versions.iter().map(alpn).collect(),
             resumption: options.resumption,
             early_data: options.early_data,
@@ -453,6 +455,7 @@ pub(crate) fn transport(
         let tls = origin.tls.then(tls).transpose()?;
         return Ok(Transport::Stream(Arc::new(StreamConfig {
             tunnel: route.tunnel()?,
+            proxy_tls: None,
             tls: tls.map(|config| TlsConfig {
                 config,
                 server_name,

@@ -24,7 +24,7 @@ mod _core {
     #[pymodule_export]
     use super::client::{
         connect::connect, connection::PyConnection, decoder::PyDecoder, exchange::PyExchange,
-        tls::PyTls,
+        facts::PyFacts, tls::PyTls,
     };
 
     #[pymodule_init]

@@ -422,6 +422,8 @@ fn client(setup: Setup) -> Arc<StreamConfig> {
             platform: false,
             insecure: true,
             client: None,
+            password: None,
+            pins: Vec::new(),
             alpn: Vec::new(),
             resumption: false,
             early_data: false,
@@ -434,6 +436,7 @@ fn client(setup: Setup) -> Arc<StreamConfig> {
         tunnel: setup.tunnel.then(|| {
             Tunnel::new("a.example", 443, &[(b"X-Asked", b"1")]).expect("every part is valid")
         }),
+        proxy_tls: None,
         tls: setup.sealed.then(|| TlsConfig {
             config: TLS.with_alpn(offered.into_iter().map(alpn).collect()),
             server_name: "localhost".to_owned(),

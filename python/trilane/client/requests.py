@@ -26,7 +26,8 @@ from urllib3 import PoolManager, Retry, proxy_from_url
 from urllib3.util import parse_url
 
 from trilane.client._adapters.requests_pool import Pools
-from trilane.client._flow.routes import VERSIONS, Policy
+from trilane.client._flow.proxies import proxy as proxy_of
+from trilane.client._flow.routes import VERSIONS, Policy, Proxy
 
 __all__ = ["TrilaneAdapter"]
 
@@ -95,8 +96,8 @@ class TrilaneAdapter(HTTPAdapter):
     def proxy_manager_for(self, proxy: str, **proxy_kwargs: Any) -> Any:
         """The pools behind a proxy.
 
-        A SOCKS proxy, and a proxy that is itself behind TLS, is left to urllib3, whose requests
-        are HTTP/1.1.
+        It speaks HTTP, also over TLS (https://), or SOCKS 5. What else there is, SOCKS 4, is left
+        to urllib3, whose requests are HTTP/1.1.
 
         Raises:
             InvalidSchema: it is left to urllib3, and HTTP/1.1 is not among `versions`.
@@ -104,7 +105,16 @@ class TrilaneAdapter(HTTPAdapter):
         if proxy in self.proxy_manager:
             return self.proxy_manager[proxy]
         scheme = parse_url(proxy).scheme
-        if scheme != "http":
+        if scheme in {"socks5", "socks5h"}:
+            socks = PoolManager(
+                self._pool_connections,
+                maxsize=self._pool_maxsize,
+                block=self._pool_block,
+                **proxy_kwargs,
+            )
+            self._take_over(socks, proxy_of(proxy))
+            return self.proxy_manager.setdefault(proxy, socks)
+        if scheme not in {"http", "https"}:
             if "h1" not in self.versions:
                 raise InvalidSchema(
                     f"a proxy of scheme {scheme} needs HTTP/1.1: add h1 to the adapter's versions"
@@ -122,6 +132,6 @@ class TrilaneAdapter(HTTPAdapter):
         # In one step: another thread may have made one in the meantime.
         return self.proxy_manager.setdefault(proxy, manager)
 
-    def _take_over(self, manager: PoolManager) -> None:
+    def _take_over(self, manager: PoolManager, socks: Proxy | None = None) -> None:
         """Let urllib3's manager make our pools."""
-        manager.pool_classes_by_scheme = self._pools.classes()
+        manager.pool_classes_by_scheme = self._pools.classes(socks)

@@ -8,14 +8,29 @@ import os
 import ssl
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from trilane._core import Tls
 from trilane.client.errors import TLSError
 
-Verify: TypeAlias = bool | str | os.PathLike[str] | ssl.SSLContext | None
-Certificate: TypeAlias = str | os.PathLike[str] | tuple[str, str] | None
+
+@runtime_checkable
+class Readable(Protocol):
+    """A file that is open."""
+
+    def read(self, amount: int, /) -> str | bytes:
+        """All of it, where the amount is -1."""
+
+
+PEM: TypeAlias = str | bytes | os.PathLike[str] | Readable
+"""A path, or what is in such a file: text or bytes with `-----BEGIN`, or a file that is open."""
+Verify: TypeAlias = bool | PEM | ssl.SSLContext | None
+Certificate: TypeAlias = PEM | tuple[PEM, PEM | None] | tuple[PEM, PEM | None, str | bytes] | None
+Pins: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]]
+"""SHA-256 of a SubjectPublicKeyInfo, in base64 behind `sha256//` or `sha256/`; of any host, or of
+those that the mapping has."""
 
 _MOST: Final = 64
 """Sets of certificates that are kept. A client per request finds its own again."""
@@ -48,7 +63,30 @@ _lock = threading.Lock()
 _made: OrderedDict[tuple[object, ...], Tls] = OrderedDict()
 
 
-def tls_of(verify: Verify = True, cert: Certificate = None) -> Tls:
+def tls_maker(
+    verify: Verify, cert: Certificate, pins: Pins | None, minimum: str | None
+) -> Callable[[], Tls]:
+    """What makes `tls_of` these, later: files are not read before they are needed.
+
+    Raises:
+        ValueError: a pin is none, or the version of TLS; the message names it.
+    """
+    # A file that is open can be read once.
+    if isinstance(verify, Readable):
+        verify = verify.read(-1)
+    parts = cert if isinstance(cert, tuple) else (cert,)
+    if any(isinstance(part, Readable) for part in parts):
+        read = (part.read(-1) if isinstance(part, Readable) else part for part in parts)
+        cert = tuple(read) if isinstance(cert, tuple) else next(read)  # type: ignore[assignment]
+    return functools.partial(tls_of, verify, cert, _pins(pins), _tls13_only(minimum))
+
+
+def tls_of(
+    verify: Verify = True,
+    cert: Certificate = None,
+    pins: tuple[tuple[str | None, bytes], ...] = (),
+    tls13_only: bool = False,
+) -> Tls:
     """The certificates to trust and to show, loaded once for all clients that ask for them.
 
     `verify`: True or None trust the platform's authorities (SSL_CERT_FILE and SSL_CERT_DIR are
@@ -58,7 +96,11 @@ def tls_of(verify: Verify = True, cert: Certificate = None) -> Tls:
     authorities up in a folder. Names are always checked where certificates are, and a client
     certificate inside of a context cannot be read: give `cert`.
 
-    `cert`: a PEM file with certificate chain and private key, or two files; the key not encrypted.
+    `cert`: a PEM file with certificate chain and private key; or two files; or these and the
+    password of the key, which is encrypted by PKCS #8. Wherever a file is named its content may be
+    given instead, as text or bytes that have `-----BEGIN`, or an open file.
+
+    `pins` are for `_core.Tls`, and so is `tls13_only`.
 
     Raises:
         TLSError: a file cannot be read or holds no certificate, or a setting of the context cannot
@@ -81,8 +123,10 @@ def tls_of(verify: Verify = True, cert: Certificate = None) -> Tls:
         platform = verify is not False
         insecure = not platform
     else:
-        authorities = _of_path(Path(verify))
-    certificate, key = _own(cert)
+        given = _in_memory(verify, "certificates")
+        # What is no content is a path.
+        authorities = _of_path(Path(verify)) if given is None else (given,)  # type: ignore[arg-type]
+    certificate, key, password = _own(cert)
     environment = tuple(map(os.environ.get, _ENVIRONMENT)) if platform else ()
     wanted = (
         platform,
@@ -90,6 +134,9 @@ def tls_of(verify: Verify = True, cert: Certificate = None) -> Tls:
         environment,
         _digest(authorities),
         _digest(item for item in (certificate, key) if item),
+        _digest([("password", password)]) if password is not None else b"",
+        pins,
+        tls13_only,
     )
     with _lock:
         found = _made.get(wanted)
@@ -102,6 +149,9 @@ def tls_of(verify: Verify = True, cert: Certificate = None) -> Tls:
         insecure=insecure,
         certificate=certificate,
         key=key,
+        password=password,
+        pins=pins,
+        tls13_only=tls13_only,
     )
     with _lock:
         # Two threads may have made the same; both use the one that is kept.
@@ -209,12 +259,84 @@ def _of_path(path: Path) -> tuple[tuple[str, bytes], ...]:
     return authorities
 
 
-def _own(cert: Certificate) -> tuple[tuple[str, bytes] | None, tuple[str, bytes] | None]:
+def _own(
+    cert: Certificate,
+) -> tuple[tuple[str, bytes] | None, tuple[str, bytes] | None, bytes | None]:
+    """The certificate, the key, and its password."""
     if cert is None:
-        return None, None
-    first, second = cert if isinstance(cert, tuple) else (cert, cert)
-    certificate = (str(first), _read(Path(first), "the client's certificate"))
-    return certificate, (str(second), _read(Path(second), "the client's key"))
+        return None, None, None
+    first, second, *rest = cert if isinstance(cert, tuple) else (cert, None)
+    password = rest[0] if rest else None
+    certificate = _file(first, "the client's certificate")
+    # One file often has both.
+    key = certificate if second is None else _file(second, "the client's key")
+    return certificate, key, password.encode() if isinstance(password, str) else password
+
+
+def _file(given: PEM, what: str) -> tuple[str, bytes]:
+    """A name for messages, and the content."""
+    found = _in_memory(given, what)
+    if found is not None:
+        return found
+    path = Path(given)  # type: ignore[arg-type] # what is no content is a path
+    return str(path), _read(path, what)
+
+
+def _in_memory(given: PEM, what: str) -> tuple[str, bytes] | None:
+    """A name for messages, and the content that was given itself; None: it is a path.
+
+    Raises:
+        TLSError: it has no PEM.
+    """
+    if isinstance(given, Readable):
+        given = given.read(-1)
+    elif isinstance(given, str) and _BEGINS.decode() not in given:
+        return None
+    if not isinstance(given, str | bytes | bytearray):
+        return None
+    content = given.encode() if isinstance(given, str) else bytes(given)
+    if _BEGINS not in content:
+        raise TLSError(
+            f"what was given for {what} has no {_BEGINS.decode()}: give the name of a PEM file, or"
+            " what is in one"
+        )
+    return f"the PEM given for {what}", content
+
+
+def _pins(given: Pins | None) -> tuple[tuple[str | None, bytes], ...]:
+    if given is None:
+        return ()
+    by_host: dict[str | None, str | Sequence[str]] = {}
+    if isinstance(given, Mapping):
+        by_host.update(given)
+    else:
+        by_host[None] = given
+    return tuple(
+        (None if host is None else host.lower(), _digest_of(pin))
+        for host, several in by_host.items()
+        for pin in ([several] if isinstance(several, str) else several)
+    )
+
+
+def _digest_of(pin: str) -> bytes:
+    import base64  # noqa: PLC0415 - few clients have pins
+
+    algorithm, slash, text = pin.partition("/")
+    try:
+        digest = base64.b64decode(text.removeprefix("/"), validate=True)
+    except ValueError:
+        digest = b""
+    if algorithm.lower() != "sha256" or not slash or len(digest) != hashlib.sha256().digest_size:
+        raise ValueError(f"the pin {pin!r} is not sha256// and the 32 bytes of a SHA-256 in base64")
+    return digest
+
+
+def _tls13_only(minimum: str | ssl.TLSVersion | None) -> bool:
+    name = minimum.name if isinstance(minimum, ssl.TLSVersion) else minimum
+    wanted = {None: False, "TLSv1.2": False, "TLSv1_2": False, "TLSv1.3": True, "TLSv1_3": True}
+    if name not in wanted:
+        raise ValueError(f'minimum_tls={name!r}: it is "TLSv1.2" or "TLSv1.3"')
+    return wanted[name]
 
 
 def _read(path: Path, what: str) -> bytes:

@@ -157,7 +157,7 @@ def failures(library: Any, ours: Any, base: str, ca: str) -> None:
         ):
             client.get(url)
     with raises(ValueError):
-        ours.Transport(proxy="socks5://localhost")
+        ours.Transport(proxy="socks4://localhost")
     with raises(ValueError):
         ours.Transport(retries=-1)
     for script, wanted in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import ssl
 import subprocess
 import tomllib
 from pathlib import Path
@@ -12,7 +13,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from peers.authority import Leaf
 from peers.peer import Peer
+from peers.pproxy import Proxy
 from repository import ROOT
 from trilane.client import httpx as ours
 from trilane.lab.programs import environments
@@ -59,6 +62,27 @@ def test_exceptions_are_those_of_httpx(server: Peer) -> None:
 
 def test_a_proxy_is_asked_for_a_tunnel(server: Peer) -> None:
     httpx_checks.proxied(httpx, ours, server.bases["h2"], str(server.ca))
+
+
+def test_socks_and_proxies_behind_tls(server: Peer, tmp_path: Path, leaf: Leaf) -> None:
+    assert server.ca is not None
+    bundle = server.ca.read_text() + leaf.ca.read_text()
+    with (
+        Proxy(tmp_path / "socks", "socks5", user="me:secret") as socks,
+        Proxy(tmp_path / "tls", "http+ssl", leaf=leaf) as tls,
+    ):
+        place = f"socks5h://localhost:{socks.port}"
+        for proxy in (
+            place.replace("://", "://me:secret@"),
+            httpx.Proxy(place, auth=("me", "secret")),
+            f"https://localhost:{tls.port}",
+        ):
+            transport = ours.Transport(bundle, proxy=proxy)
+            with httpx.Client(transport=transport, timeout=120.0) as client:
+                assert client.get(server.url("h2")).http_version == "HTTP/2"
+                assert client.get(server.url("h1")).text == "hello world"
+    with pytest.raises(ValueError, match="ssl_context"):
+        ours.Transport(proxy=httpx.Proxy("https://p", ssl_context=ssl.create_default_context()))
 
 
 @pytest.mark.timeout(LIMIT_S)

@@ -39,8 +39,8 @@ class Mounted(TrilaneAdapter):
         _VERSIONS[resp.version] += 1
         return super().build_response(req, resp)
 
-    def _take_over(self, manager: Any) -> None:
-        super()._take_over(manager)
+    def _take_over(self, manager: Any, socks: Any = None) -> None:
+        super()._take_over(manager, socks)
         if _HTTPBIN:
             manager.pool_classes_by_scheme["https"] = _pool
 

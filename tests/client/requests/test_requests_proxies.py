@@ -9,16 +9,20 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 import requests
 from requests import exceptions
 
 from client.waits import PATIENCE_S
+from peers.authority import Leaf
+from peers.pproxy import Proxy as Foreign
 from trilane.lab.targets.servers import Server, embedded
 
 MakeSession = Callable[..., requests.Session]
 
+NUMBERS = {"h1": 11, "h2": 20}
 SECRET = "Basic " + base64.b64encode(b"user:pass word").decode()
 
 
@@ -175,4 +179,37 @@ def test_h3_alone_does_not_go_through_a_proxy(
     with pytest.raises(exceptions.ConnectionError, match="h1"):
         make_session("h3").get(f"{server.https}/hello", proxies={"https": proxy.url()})
     with pytest.raises(exceptions.InvalidSchema, match="add h1"):
-        make_session("h2").get(f"{server.https}/hello", proxies={"https": "socks5://127.0.0.1:1"})
+        make_session("h2").get(f"{server.https}/hello", proxies={"https": "socks4://127.0.0.1:1"})
+
+
+@pytest.mark.parametrize("version", ["h1", "h2"])
+def test_socks(make_session: MakeSession, server: Server, tmp_path: Path, version: str) -> None:
+    with Foreign(tmp_path, "socks5", user="me:secret") as socks:
+        session = make_session(version)
+        for scheme in ("socks5", "socks5h"):
+            url = f"{scheme}://me:secret@127.0.0.1:{socks.port}"
+            session.proxies = {"http": url, "https": url}
+            answer = session.get(f"{server.https}/hello")
+            assert (answer.text, answer.raw.version) == ("hello world", NUMBERS[version])
+            if version == "h1":
+                assert session.get(f"{server.http}/hello").text == "hello world"
+        wrong = f"socks5://me:wrong@127.0.0.1:{socks.port}"
+        with pytest.raises(exceptions.ConnectionError, match="made no tunnel"):
+            session.get(f"{server.https}/hello", proxies={"https": wrong})
+
+
+def test_a_proxy_behind_tls(
+    make_session: MakeSession, server: Server, tmp_path: Path, leaf: Leaf
+) -> None:
+    with Foreign(tmp_path / "proxy", "http+ssl", leaf=leaf) as foreign:
+        session = make_session()
+        bundle = tmp_path / "bundle.pem"
+        bundle.write_bytes(Path(str(session.verify)).read_bytes() + leaf.ca.read_bytes())
+        session.verify = str(bundle)
+        url = f"https://localhost:{foreign.port}"
+        session.proxies = {"http": url, "https": url}
+        assert session.get(f"{server.https}/hello").text == "hello world"
+        assert session.get(f"{server.http}/hello").text == "hello world"
+        session.verify = str(leaf.ca)
+        with pytest.raises(exceptions.SSLError):
+            session.get(f"{server.https}/hello")

@@ -31,6 +31,7 @@ class FakeConnection:
 
     version = "h2"
     peer = ("192.0.2.1", 443)
+    facts: Any = None
 
     def __init__(self) -> None:
         self._ours, self._theirs = socket.socketpair()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from trilane.client._flow.origins import Origin
 from trilane.client._flow.routes import Attempt, Entry, Policy, Route, Ticket
 from trilane.client._flow.routing import Router
@@ -29,6 +31,8 @@ def limited(most: int, most_of_one: int) -> Policy:
 
 class Pretended:
     """A connection with a number of streams."""
+
+    facts: Any = None
 
     def __init__(self, version: str = "h1", streams: int = 100) -> None:
         self.version = version

@@ -34,10 +34,6 @@ ONLY_ASYNCHRONOUS = {
     # What waits is awaited: reading all of the content, and the end of what is closed.
     "aread",
     "aclose",
-    # For adapters to libraries that show them.
-    "peer",
-    "local",
-    "tls_info",
 }
 PARAMETERS_ONLY_BLOCKING = {
     # Tasks under way can be awaited before `close`, so an `AsyncClient` always aborts them.

@@ -43,6 +43,7 @@ impl Collector {
             race: Duration::ZERO,
             driven: false,
             unix: None,
+            addresses: None,
         };
         let own = [
             ("content-type", "application/x-protobuf"),
@@ -98,6 +99,7 @@ impl Collector {
             fields: &fields,
             content: Content::Whole(content.into()),
             flush: Flush::Now,
+            timed: false,
         })?;
         let status = exchange.head(left(), &mut Patient)?;
         let mut answer = Vec::new();
@@ -149,8 +151,7 @@ fn tls(settings: &Settings) -> Result<Tls, String> {
     Tls::new(TlsOptions {
         authorities: authorities.into_iter().collect::<Result<_, _>>()?,
         platform: true,
-        insecure: false,
-        certificate: None,
+        ..TlsOptions::default()
     })
     .map_err(|error| format!("--otlp: {}", error.message))
 }

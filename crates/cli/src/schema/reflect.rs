@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use trilane_client::{
-    ConnectOptions, Connection, Error, Exchange, FieldList, Flush, Proxy, Submission, Tls,
-    TlsOptions, Version as HttpVersion,
+    ConnectOptions, Connection, Error, Exchange, FieldList, Flush, Proxy, ProxyProtocol,
+    Submission, Tls, TlsOptions, Version as HttpVersion,
 };
 use trilane_engine::{Options, PlanError, Route, Version as WireVersion};
 use trilane_grpc::reflection::{ReflectionError, Version, Walk};
@@ -107,7 +107,10 @@ impl<'a> Caller<'a> {
         let proxy = route.proxy.as_ref().map(|proxy| Proxy {
             host: named(&proxy.host, proxy.port),
             port: proxy.port,
-            fields: proxy.fields.clone(),
+            protocol: ProxyProtocol::Connect {
+                fields: proxy.fields.clone(),
+                secure: false,
+            },
         });
         let host = match &proxy {
             Some(_) => route.host.clone(),
@@ -129,6 +132,7 @@ impl<'a> Caller<'a> {
             race: Duration::ZERO,
             driven: false,
             unix: route.unix.clone(),
+            addresses: None,
         };
         let connection =
             Connection::connect(&connect, &mut Patient).map_err(|error| lost(text, &error))?;
@@ -256,6 +260,7 @@ impl<'a> Caller<'a> {
             fields: &fields,
             content: Content::Whole(content.into()),
             flush: Flush::Now,
+            timed: false,
         };
         self.connection
             .submit(submission)
@@ -358,6 +363,7 @@ fn tls(options: &Options) -> Result<Tls, PlanError> {
         platform: true,
         insecure: options.insecure,
         certificate: options.client.clone(),
+        ..TlsOptions::default()
     })
     .map_err(|error| PlanError::Environment(error.message))
 }

@@ -4,7 +4,7 @@ mod resolve;
 mod tcp;
 mod udp;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use trilane_wire::h2;
 
 use crate::connection::Ready;
 use crate::slots::STREAM_WINDOW;
-use crate::{ConnectOptions, Error, Kind, Patience, Version};
+use crate::{ConnectOptions, Error, Kind, Patience, Proxy, ProxyProtocol, Version};
 use tcp::TcpAttempt;
 use udp::UdpAttempt;
 
@@ -83,16 +83,28 @@ pub(crate) fn connect(
         options,
     };
     if let Some(path) = &options.unix {
-        let mut race = Race::new(options, Vec::new())?;
-        let attempt = TcpAttempt::unix(path, &race.config)?;
+        let mut race = Race::new(options, Vec::new(), None)?;
+        let attempt = TcpAttempt::unix(path, &race.config, race.began)?;
         race.attempts.push(Attempt::Tcp(Box::new(attempt)));
         return race.run(&mut waiting);
     }
+    let began = Instant::now();
+    let named = resolved_here(options, &mut waiting)?;
     let (host, port) = match &options.proxy {
         Some(proxy) => (&proxy.host, proxy.port),
         None => (&options.host, options.port),
     };
-    let mut addresses = resolve::resolve(host, port, &mut waiting)?;
+    let mut addresses = match &options.addresses {
+        Some(given) => resolve::in_turn(
+            given
+                .iter()
+                .map(|address| SocketAddr::new(*address, port))
+                .collect(),
+        ),
+        None => resolve::resolve(host, port, &mut waiting)?,
+    };
+    let asked = named.is_some() || (options.addresses.is_none() && !resolve::is_address(host));
+    let dns = asked.then(|| began.elapsed());
     if let Some(source) = options.source {
         addresses.retain(|address| address.is_ipv4() == source.is_ipv4());
         if addresses.is_empty() {
@@ -100,13 +112,30 @@ pub(crate) fn connect(
             return Err(Error::new(Kind::Connect, message));
         }
     }
-    Race::new(options, addresses)?.run(&mut waiting)
+    let mut ready = Race::new(options, addresses, named)?.run(&mut waiting)?;
+    ready.facts.setup.dns = dns;
+    Ok(ready)
+}
+
+/// The address of the target, where a SOCKS proxy is not to resolve its name.
+fn resolved_here(
+    options: &ConnectOptions,
+    waiting: &mut Waiting<'_>,
+) -> Result<Option<IpAddr>, Error> {
+    let protocol = options.proxy.as_ref().map(|proxy| &proxy.protocol);
+    let here = ProxyProtocol::is_told_addresses;
+    if !protocol.is_some_and(here) || resolve::is_address(&options.host) {
+        return Ok(None);
+    }
+    let addresses = resolve::resolve(&options.host, options.port, waiting)?;
+    Ok(addresses.first().map(SocketAddr::ip))
 }
 
 /// HTTP on a byte stream without proxy or TLS.
 pub(crate) fn stream_config(versions: &[Version]) -> StreamConfig {
     StreamConfig {
         tunnel: None,
+        proxy_tls: None,
         tls: None,
         versions: versions.to_vec(),
         h2: h2::Config {
@@ -117,19 +146,41 @@ pub(crate) fn stream_config(versions: &[Version]) -> StreamConfig {
     }
 }
 
+/// What a proxy is asked for; `named` is the address of the target, where it is to be told that.
+fn tunnel(options: &ConnectOptions, proxy: &Proxy, named: Option<IpAddr>) -> Result<Tunnel, Error> {
+    match &proxy.protocol {
+        ProxyProtocol::Connect { fields, .. } => {
+            let fields: Vec<_> = fields
+                .iter()
+                .map(|(name, value)| (&name[..], &value[..]))
+                .collect();
+            Tunnel::new(&options.host, options.port, &fields).map_err(|error| error.to_string())
+        }
+        ProxyProtocol::Socks5 { credentials, .. } => {
+            let credentials = credentials
+                .as_ref()
+                .map(|(user, password)| (&user[..], &password[..]));
+            let address = named.map(|address| address.to_string());
+            let host = address.as_ref().unwrap_or(&options.host);
+            Tunnel::socks5(host, options.port, credentials)
+        }
+    }
+    .map_err(|error| Error::new(Kind::Local, error))
+}
+
 /// What is asked of a connection over TCP or a Unix socket.
-fn configure(options: &ConnectOptions) -> Result<StreamConfig, Error> {
-    let tunnel = options.proxy.as_ref().map(|proxy| {
-        let fields: Vec<_> = proxy
-            .fields
-            .iter()
-            .map(|(name, value)| (&name[..], &value[..]))
-            .collect();
-        Tunnel::new(&options.host, options.port, &fields)
-    });
-    let tunnel = tunnel
-        .transpose()
-        .map_err(|error| Error::new(Kind::Local, error.to_string()))?;
+fn configure(options: &ConnectOptions, named: Option<IpAddr>) -> Result<StreamConfig, Error> {
+    let proxy = options.proxy.as_ref();
+    let tunnel = proxy
+        .map(|proxy| tunnel(options, proxy, named))
+        .transpose()?;
+    let proxy_tls = match (proxy, &options.tls) {
+        (Some(proxy), Some(tls)) if proxy.protocol.is_secure() => Some(TlsConfig {
+            config: tls.tcp(&[Version::H1]),
+            server_name: proxy.host.clone(),
+        }),
+        _ => None,
+    };
     let Some(tls) = options.tls.as_ref().filter(|_| options.secure) else {
         // Without ALPN nobody agrees on a version: HTTP/1.1 wherever it is allowed.
         let version = if options.versions.contains(&Version::H1) {
@@ -139,6 +190,7 @@ fn configure(options: &ConnectOptions) -> Result<StreamConfig, Error> {
         };
         return Ok(StreamConfig {
             tunnel,
+            proxy_tls,
             ..stream_config(&[version])
         });
     };
@@ -151,6 +203,7 @@ fn configure(options: &ConnectOptions) -> Result<StreamConfig, Error> {
     let name = options.server_name.as_ref().unwrap_or(&options.host);
     Ok(StreamConfig {
         tunnel,
+        proxy_tls,
         tls: Some(TlsConfig {
             config: tls.tcp(&versions),
             server_name: name.clone(),
@@ -169,7 +222,7 @@ fn check(options: &ConnectOptions) -> Result<(), Error> {
         "HTTP/3 does not go through a proxy: allow h2 or h1 too"
     } else if options.unix.is_some() && versions.as_slice() == [Version::H3] {
         "HTTP/3 does not go over a Unix socket"
-    } else if options.secure && options.tls.is_none() {
+    } else if options.tls.is_none() && options.needs_tls() {
         "https needs certificates to trust"
     } else {
         return Ok(());
@@ -224,6 +277,8 @@ impl Waiting<'_> {
 
 struct Race<'a> {
     options: &'a ConnectOptions,
+    /// When the addresses were known.
+    began: Instant,
     config: Arc<StreamConfig>,
     /// Addresses that TCP has not tried, in order.
     addresses: std::vec::IntoIter<SocketAddr>,
@@ -237,20 +292,26 @@ struct Race<'a> {
 }
 
 impl<'a> Race<'a> {
-    fn new(options: &'a ConnectOptions, addresses: Vec<SocketAddr>) -> Result<Self, Error> {
+    /// `named` is for [`tunnel`].
+    fn new(
+        options: &'a ConnectOptions,
+        addresses: Vec<SocketAddr>,
+        named: Option<IpAddr>,
+    ) -> Result<Self, Error> {
+        let began = Instant::now();
         let quic = options.secure
             && options.proxy.is_none()
             && options.unix.is_none()
             && options.versions.contains(&Version::H3);
         let tcp = !options.secure || options.versions.iter().any(|v| *v != Version::H3);
-        let config = Arc::new(configure(options)?);
+        let config = Arc::new(configure(options, named)?);
         let mut attempts = Vec::new();
         let mut failure = None;
-        let mut next = Instant::now();
+        let mut next = began;
         if quic {
             let mut candidates = addresses.iter();
             for address in candidates.by_ref() {
-                match UdpAttempt::open(*address, options) {
+                match UdpAttempt::open(*address, options, began) {
                     Ok(attempt) => {
                         attempts.push(Attempt::Udp(Box::new(attempt)));
                         next += options.race.min(LONGEST_RACE);
@@ -262,6 +323,7 @@ impl<'a> Race<'a> {
         }
         Ok(Self {
             options,
+            began,
             config,
             addresses: addresses.into_iter(),
             attempts,
@@ -310,7 +372,7 @@ impl<'a> Race<'a> {
             let Some(address) = self.addresses.next() else {
                 return;
             };
-            match TcpAttempt::open(address, self.options, &self.config) {
+            match TcpAttempt::open(address, self.options, &self.config, self.began) {
                 Ok(attempt) => {
                     self.attempts.push(Attempt::Tcp(Box::new(attempt)));
                     self.next = Instant::now() + ATTEMPT_DELAY;

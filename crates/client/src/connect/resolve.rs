@@ -52,8 +52,13 @@ pub(super) fn resolve(
     }
 }
 
+/// Whether it is no name.
+pub(super) fn is_address(host: &str) -> bool {
+    host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
+}
+
 /// The families in turn, beginning with the one that comes first.
-fn in_turn(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+pub(super) fn in_turn(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let first_is_v6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
     let (first, second): (Vec<_>, Vec<_>) = addresses
         .into_iter()

@@ -15,7 +15,7 @@ use super::Step;
 use crate::connection::Ready;
 use crate::link::{self, Link, Socket};
 use crate::slots::{Sink, Slots};
-use crate::{ConnectOptions, Error, Kind};
+use crate::{ConnectOptions, Error, Facts, Kind, Setup};
 
 /// What one read of a handshake takes, in bytes.
 const BUFFER: usize = 16 * 1024;
@@ -30,6 +30,17 @@ pub(super) struct TcpAttempt {
     /// Whom the socket goes to, for messages: the target, or the proxy to it.
     next: String,
     peer: Option<SocketAddr>,
+    /// Whether a proxy is asked for a tunnel.
+    tunnels: bool,
+    marks: Marks,
+}
+
+/// When a step was done.
+struct Marks {
+    began: Instant,
+    connected: Option<Instant>,
+    /// The way to the origin was free.
+    tunnelled: Option<Instant>,
 }
 
 impl TcpAttempt {
@@ -37,6 +48,7 @@ impl TcpAttempt {
         peer: SocketAddr,
         options: &ConnectOptions,
         config: &Arc<StreamConfig>,
+        began: Instant,
     ) -> Result<Self, Error> {
         let origin = format!("{}:{}", options.host, options.port);
         let (target, next) = if let Some(proxy) = &options.proxy {
@@ -53,14 +65,18 @@ impl TcpAttempt {
         let socket = stream::connect(peer, how).map_err(|Unmade { what, error }| {
             Error::new(refusal(&error), format!("{what}: {error}"))
         })?;
-        Ok(Self::new(socket, target, next, Some(peer), config))
+        Ok(Self::new(socket, target, next, Some(peer), config, began))
     }
 
-    pub(super) fn unix(path: &Path, config: &Arc<StreamConfig>) -> Result<Self, Error> {
+    pub(super) fn unix(
+        path: &Path,
+        config: &Arc<StreamConfig>,
+        began: Instant,
+    ) -> Result<Self, Error> {
         let target = path.display().to_string();
         let socket =
             stream::connect_unix(path).map_err(|unmade| no_connection(&target, &unmade.error))?;
-        Ok(Self::new(socket, target.clone(), target, None, config))
+        Ok(Self::new(socket, target.clone(), target, None, config, began))
     }
 
     fn new(
@@ -69,6 +85,7 @@ impl TcpAttempt {
         next: String,
         peer: Option<SocketAddr>,
         config: &Arc<StreamConfig>,
+        began: Instant,
     ) -> Self {
         Self {
             parts: Some((socket, Stream::new(Arc::clone(config), Instant::now()))),
@@ -76,6 +93,12 @@ impl TcpAttempt {
             target,
             next,
             peer,
+            tunnels: config.tunnel.is_some(),
+            marks: Marks {
+                began,
+                connected: None,
+                tunnelled: None,
+            },
         }
     }
 
@@ -117,7 +140,9 @@ impl TcpAttempt {
             if !connected {
                 return Ok(None);
             }
-            stream.connected(Instant::now()).map_err(over)?;
+            let now = Instant::now();
+            self.marks.connected = Some(now);
+            stream.connected(now).map_err(over)?;
         }
         let moved = &mut Moved::default();
         let mut buffer = [0; HEADROOM + BUFFER];
@@ -134,6 +159,9 @@ impl TcpAttempt {
                         // The alert is a courtesy: the connection is lost whether or not it leaves.
                         let _ = stream::flush(&*socket, stream, moved);
                         return Err(over(error));
+                    }
+                    if !matches!(stream.phase(), Phase::Tunnelling) {
+                        self.marks.tunnelled.get_or_insert_with(Instant::now);
                     }
                 }
                 Received::Nothing => return Ok(None),
@@ -159,15 +187,34 @@ impl TcpAttempt {
         let proxy_fields = stream.take_proxy_fields();
         let local = stream::local_address(&socket);
         let link = Link::Stream(Box::new(stream));
+        let tls = link.tls();
         Some(Ready {
-            tls: link.tls(),
+            facts: Facts {
+                peer: self.peer,
+                local,
+                setup: self.marks.setup(self.tunnels, tls.is_some()),
+                tls,
+            },
             socket: Socket::Stream(socket),
             link,
             slots: std::mem::take(&mut self.slots),
-            peer: self.peer,
-            local,
             proxy_fields,
         })
+    }
+}
+
+impl Marks {
+    /// How long each step took of a connection that is ready now.
+    fn setup(&self, tunnels: bool, secure: bool) -> Setup {
+        let now = Instant::now();
+        let connected = self.connected.unwrap_or(now);
+        let free = self.tunnelled.filter(|_| tunnels).unwrap_or(connected);
+        Setup {
+            connect: Some(connected.saturating_duration_since(self.began)),
+            tunnel: tunnels.then(|| free.saturating_duration_since(connected)),
+            tls: secure.then(|| now.saturating_duration_since(free)),
+            ..Setup::default()
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::Step;
 use crate::connection::Ready;
 use crate::link::{self, Link, Socket, Turn};
 use crate::slots::Slots;
-use crate::{ConnectOptions, Error, Kind};
+use crate::{ConnectOptions, Error, Facts, Kind, Setup};
 
 /// Reads of one step.
 const READS: usize = 16;
@@ -23,10 +23,15 @@ pub(super) struct UdpAttempt {
     parts: Option<(Socket, Link, Slots)>,
     peer: SocketAddr,
     local: Option<SocketAddr>,
+    began: Instant,
 }
 
 impl UdpAttempt {
-    pub(super) fn open(peer: SocketAddr, options: &ConnectOptions) -> Result<Self, Error> {
+    pub(super) fn open(
+        peer: SocketAddr,
+        options: &ConnectOptions,
+        began: Instant,
+    ) -> Result<Self, Error> {
         let Some(tls) = &options.tls else {
             return Err(Error::new(Kind::Local, "HTTP/3 needs https"));
         };
@@ -52,6 +57,7 @@ impl UdpAttempt {
             parts: Some(parts),
             peer,
             local,
+            began,
         })
     }
 
@@ -83,12 +89,18 @@ impl UdpAttempt {
             return Step::Pending;
         };
         Step::Ready(Box::new(Ready {
-            tls: link.tls(),
+            facts: Facts {
+                peer: Some(self.peer),
+                local: self.local,
+                tls: link.tls(),
+                setup: Setup {
+                    quic: Some(self.began.elapsed()),
+                    ..Setup::default()
+                },
+            },
             socket,
             link,
             slots,
-            peer: Some(self.peer),
-            local: self.local,
             proxy_fields: None,
         }))
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use trilane_wire::FieldList;
 
 use crate::connection::Connection;
-use crate::slots::{PAUSE_AT, Slot, Want};
+use crate::slots::{PAUSE_AT, Slot, Times, Want};
 use crate::state::State;
 use crate::wait::Stopped;
 use crate::{Error, Interest, Kind, Patience, Version};
@@ -122,6 +122,11 @@ impl Exchange {
     /// Whether the response has arrived to its end.
     pub fn is_complete(&self) -> bool {
         self.look(|slot| slot.ended)
+    }
+
+    /// When what came of it, where that was asked for.
+    pub fn times(&self) -> Option<Times> {
+        self.look(|slot| slot.times.as_deref().copied())
     }
 
     /// Bytes of content that have arrived and were not taken.

@@ -55,6 +55,9 @@ impl Exchange {
             if let Some(announced) = &mut upload.announced {
                 *announced -= piece.len() as u64;
             }
+            if let Some(times) = &mut slot.times {
+                times.sent += piece.len() as u64;
+            }
             rest = more;
             if !state.slots.uploading.contains(&self.slot) {
                 state.slots.uploading.push(self.slot);

@@ -6,6 +6,7 @@ use trilane_transport::tls;
 
 use super::Stream;
 use crate::phase::{Over, Phase};
+use crate::queue::SendQueue;
 
 /// The most early data that is sent, in bytes, as it is kept to be sent again; servers take 16 KiB or
 /// less unless told otherwise.
@@ -24,18 +25,7 @@ impl Stream {
         let Some(session) = &mut self.tls else {
             return Ok(());
         };
-        while !self.plain.is_empty() {
-            let out = self.queue.tail();
-            let (record, sealed) = self.plain.front(tls::RECORD_PLAINTEXT, |plaintext| {
-                session.send(plaintext, out)
-            });
-            if let Err(error) = sealed {
-                self.plain.abandon();
-                return Err(Over::Tls(error));
-            }
-            self.queue.take_sealed(&mut self.plain, record);
-        }
-        Ok(())
+        move_through(session, &mut self.plain, &mut self.queue)
     }
 
     /// Moves what the codec has written through TLS as early data, as far as that goes. The rest waits
@@ -76,4 +66,24 @@ impl Stream {
             _ => Ok(()),
         }
     }
+}
+
+/// Moves all of `plain` through TLS into `queue`.
+pub(super) fn move_through(
+    session: &mut tls::Session,
+    plain: &mut SendQueue,
+    queue: &mut SendQueue,
+) -> Result<(), Over> {
+    while !plain.is_empty() {
+        let out = queue.tail();
+        let (record, sealed) = plain.front(tls::RECORD_PLAINTEXT, |plaintext| {
+            session.send(plaintext, out)
+        });
+        if let Err(error) = sealed {
+            plain.abandon();
+            return Err(Over::Tls(error));
+        }
+        queue.take_sealed(plain, record);
+    }
+    Ok(())
 }

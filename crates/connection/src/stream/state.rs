@@ -117,9 +117,8 @@ impl Stream {
     /// Whether the peer has ended its direction by close_notify. It may keep the socket open.
     #[inline]
     pub fn peer_closed(&self) -> bool {
-        self.tls
-            .as_ref()
-            .is_some_and(|session| session.peer_closed())
+        let closed = tls::Session::peer_closed;
+        self.tls.as_deref().is_some_and(closed) || self.proxy_session().is_some_and(closed)
     }
 
     /// Whether nothing more can happen: it takes no more requests, and none is outstanding.
@@ -145,12 +144,17 @@ impl Stream {
     /// Bytes that have been written and have not gone.
     #[inline]
     pub fn gathered(&self) -> usize {
-        self.queue.len() + self.plain.len()
+        match &self.outer {
+            None => self.queue.len() + self.plain.len(),
+            // The rest waits for the end of the handshake.
+            Some(outer) if outer.session.is_handshaking() => outer.queue.len(),
+            Some(outer) => self.queue.len() + self.plain.len() + outer.queue.len(),
+        }
     }
 
     /// Bytes of request content that have gone, behind TLS as those of records.
     #[inline]
     pub fn content_sent(&self) -> u64 {
-        self.queue.content_sent()
+        self.outgoing().content_sent()
     }
 }

@@ -62,6 +62,7 @@ pub(crate) fn tls_server(alpn: &[&str]) -> ServerConnection {
 pub(crate) fn plain(version: Version) -> StreamConfig {
     StreamConfig {
         tunnel: None,
+        proxy_tls: None,
         tls: None,
         versions: vec![version],
         h2: h2::Config::default(),
@@ -88,6 +89,8 @@ fn with_tls(versions: &[Version], early_data: bool) -> StreamConfig {
         platform: false,
         insecure: true,
         client: None,
+        password: None,
+        pins: Vec::new(),
         alpn: versions.iter().map(alpn).collect(),
         resumption: early_data,
         early_data,

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use trilane_client::{ConnectOptions, Connection, Proxy, Version};
+use trilane_client::{ConnectOptions, Connection, Proxy, ProxyProtocol, Version};
 
 use super::connection::PyConnection;
 use super::fields::Given;
@@ -16,6 +16,7 @@ use super::{errors, waiting};
 #[pyo3(signature = (
     host, port, *, scheme = "https", versions = None, tls = None, server_name = None, timeout = None,
     source = None, proxy = None, race = 0.25, unix = None, driven = false,
+    proxy_scheme = "http", proxy_auth = None, addresses = None,
 ))]
 #[expect(clippy::too_many_arguments, reason = "named in Python")]
 pub(crate) fn connect(
@@ -32,12 +33,15 @@ pub(crate) fn connect(
     race: f64,
     unix: Option<PathBuf>,
     driven: bool,
+    proxy_scheme: &str,
+    proxy_auth: Option<(Vec<u8>, Vec<u8>)>,
+    addresses: Option<Vec<IpAddr>>,
 ) -> PyResult<PyConnection> {
     let secure = is_secure(py, scheme)?;
     let versions = versions_of(py, versions, secure)?;
     let tls = match tls {
         Some(tls) => Some(tls.get().0.clone()),
-        None if secure => Some(tls::platform(py)?),
+        None if secure || proxy_scheme == "https" => Some(tls::platform(py)?),
         None => None,
     };
     let options = ConnectOptions {
@@ -49,10 +53,13 @@ pub(crate) fn connect(
         server_name,
         timeout: waiting::limit(py, timeout)?,
         source: source.map(|source| address(py, &source)).transpose()?,
-        proxy: proxy.map(proxy_of).transpose()?,
+        proxy: proxy
+            .map(|proxy| proxy_of(py, proxy, proxy_scheme, proxy_auth))
+            .transpose()?,
         race: waiting::limit(py, Some(race))?.unwrap_or(std::time::Duration::MAX),
         driven,
         unix,
+        addresses,
     };
     waiting::wait(py, |patience| Connection::connect(&options, patience)).map(PyConnection::new)
 }
@@ -109,11 +116,37 @@ fn address(py: Python<'_>, (host, port): &(String, u16)) -> PyResult<SocketAddr>
     Ok(SocketAddr::new(ip, *port))
 }
 
-fn proxy_of((host, port, fields): (String, u16, Bound<'_, PyAny>)) -> PyResult<Proxy> {
-    let given = Given::new(&fields)?;
-    let fields = given.borrowed().into_iter();
-    let fields = fields
-        .map(|(name, value)| (name.to_vec(), value.to_vec()))
-        .collect();
-    Ok(Proxy { host, port, fields })
+fn proxy_of(
+    py: Python<'_>,
+    (host, port, fields): (String, u16, Bound<'_, PyAny>),
+    scheme: &str,
+    credentials: Option<(Vec<u8>, Vec<u8>)>,
+) -> PyResult<Proxy> {
+    let protocol = match scheme {
+        "http" | "https" => {
+            let given = Given::new(&fields)?;
+            let fields = given.borrowed().into_iter();
+            ProxyProtocol::Connect {
+                fields: fields
+                    .map(|(name, value)| (name.to_vec(), value.to_vec()))
+                    .collect(),
+                secure: scheme == "https",
+            }
+        }
+        "socks5" | "socks5h" => ProxyProtocol::Socks5 {
+            credentials,
+            resolves: scheme == "socks5h",
+        },
+        _ => {
+            let message = format!(
+                "the proxy's scheme {scheme:?} is not known: http, https, socks5 and socks5h are"
+            );
+            return Err(errors::mistake(py, message));
+        }
+    };
+    Ok(Proxy {
+        host,
+        port,
+        protocol,
+    })
 }

@@ -1,6 +1,6 @@
 //! `Connection`.
 
-use std::net::SocketAddr;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -11,6 +11,7 @@ use super::buffer::Readable;
 use super::connect::{is_secure, version_of};
 use super::errors;
 use super::exchange::PyExchange;
+use super::facts::PyFacts;
 use super::fields;
 use super::fields::Given;
 use super::released::Released;
@@ -46,29 +47,23 @@ impl PyConnection {
     }
 
     #[getter]
+    fn facts(&self) -> PyFacts {
+        PyFacts(Arc::clone(self.0.facts()))
+    }
+
+    #[getter]
     fn peer(&self) -> Option<(String, u16)> {
-        self.0.peer().map(pair)
+        self.facts().peer()
     }
 
     #[getter]
     fn local(&self) -> Option<(String, u16)> {
-        self.0.local().map(pair)
+        self.facts().local()
     }
 
     #[getter]
     fn tls_info<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let Some(info) = self.0.tls() else {
-            return Ok(None);
-        };
-        let dict = PyDict::new(py);
-        dict.set_item("version", &info.version)?;
-        dict.set_item("cipher", &info.cipher)?;
-        dict.set_item("group", &info.group)?;
-        dict.set_item("alpn", &info.alpn)?;
-        dict.set_item("resumed", info.resumed)?;
-        let certificates = info.certificates.iter().map(|der| PyBytes::new(py, der));
-        dict.set_item("certificates", PyList::new(py, certificates)?)?;
-        Ok(Some(dict))
+        self.facts().tls_info(py)
     }
 
     #[getter]
@@ -104,7 +99,7 @@ impl PyConnection {
 
     #[pyo3(signature = (
         method, target, fields, body = None, *, authority = None, streaming = false, length = None,
-        raw = false, flush = None,
+        raw = false, flush = None, timed = false,
     ))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn submit(
@@ -119,6 +114,7 @@ impl PyConnection {
         length: Option<u64>,
         raw: bool,
         flush: Option<bool>,
+        timed: bool,
     ) -> PyResult<PyExchange> {
         let given = Given::new(fields)?;
         let body = body.map(Readable::new).transpose()?;
@@ -151,6 +147,7 @@ impl PyConnection {
                 fields: &fields,
                 content,
                 flush,
+                timed,
             })
         };
         // Without a system call and a large copy, this takes a microsecond.
@@ -215,7 +212,7 @@ impl PyConnection {
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        let place = match self.0.peer() {
+        let place = match self.0.facts().peer {
             Some(peer) => format!(" to {peer}"),
             None => String::new(),
         };
@@ -225,8 +222,4 @@ impl PyConnection {
             self.version()
         )
     }
-}
-
-fn pair(address: SocketAddr) -> (String, u16) {
-    (address.ip().to_string(), address.port())
 }

@@ -1,6 +1,7 @@
 //! `Exchange`: one request and its response.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
@@ -207,6 +208,18 @@ impl PyExchange {
     #[getter]
     fn complete(&self, py: Python<'_>) -> bool {
         self.look(py, |exchange| exchange.is_complete())
+    }
+
+    #[getter]
+    fn times(&self, py: Python<'_>) -> Option<(Option<f64>, Option<f64>, u64, u64)> {
+        let times = self.look(py, |exchange| exchange.times())?;
+        let seconds = |step: Option<Duration>| step.as_ref().map(Duration::as_secs_f64);
+        Some((
+            seconds(times.to_head()),
+            seconds(times.to_end()),
+            times.sent,
+            times.received,
+        ))
     }
 
     #[getter]

@@ -10,6 +10,7 @@ pub(crate) mod connection;
 pub(crate) mod decoder;
 mod errors;
 pub(crate) mod exchange;
+pub(crate) mod facts;
 mod fields;
 mod released;
 pub(crate) mod tls;

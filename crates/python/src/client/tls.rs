@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use trilane_client::{Tls, TlsOptions};
+use trilane_client::{Pin, Tls, TlsOptions};
 
 use super::errors;
 
@@ -18,10 +18,11 @@ impl PyTls {
     #[pyo3(
         signature = (
             *, authorities = Vec::new(), platform = true, insecure = false, certificate = None,
-            key = None,
+            key = None, password = None, pins = Vec::new(), tls13_only = false,
         ),
-        text_signature = "(*, authorities=(), platform=True, insecure=False, certificate=None, key=None)"
+        text_signature = "(*, authorities=(), platform=True, insecure=False, certificate=None, key=None, password=None, pins=(), tls13_only=False)"
     )]
+    #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn new(
         py: Python<'_>,
         authorities: Vec<File>,
@@ -29,6 +30,9 @@ impl PyTls {
         insecure: bool,
         certificate: Option<File>,
         key: Option<File>,
+        password: Option<Vec<u8>>,
+        pins: Vec<(Option<String>, [u8; 32])>,
+        tls13_only: bool,
     ) -> PyResult<Self> {
         let certificate = match (certificate, key) {
             (Some(chain), Some(key)) => Some((chain, key)),
@@ -46,6 +50,12 @@ impl PyTls {
             platform,
             insecure,
             certificate,
+            password,
+            pins: pins
+                .into_iter()
+                .map(|(host, digest)| Pin { host, digest })
+                .collect(),
+            tls13_only,
         };
         loaded(py, options).map(Self)
     }

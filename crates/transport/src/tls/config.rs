@@ -6,8 +6,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::server::ParsedCertificate;
 use rustls::version::{TLS12, TLS13};
@@ -15,11 +15,12 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, KeyLog, KeyLogFile, RootCertStore,
     SignatureScheme, SupportedCipherSuite, SupportedProtocolVersion,
 };
-use rustls_pki_types::pem::{self, PemObject};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
+use super::pins::Pinned;
 use super::tickets::Tickets;
-use super::{Error, Options, TlsVersion, words};
+use super::{Error, Options, TlsVersion, keys, words};
 
 /// A configuration shared by every connection of a worker. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -38,23 +39,26 @@ impl Config {
 
         // Files are read even where nothing is checked: a wrong name is a mistake all the same.
         let authorities = authorities(options, &provider)?;
-        let builder = if options.insecure {
-            let verifier = AcceptAny {
+        let verifier: Arc<dyn ServerCertVerifier> = if options.insecure {
+            Arc::new(AcceptAny {
                 provider: Arc::clone(&provider),
-            };
-            builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(verifier))
+            })
         } else {
-            builder.with_root_certificates(roots(authorities, options.platform)?)
+            let roots = Arc::new(roots(authorities, options.platform)?);
+            WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
+                .build()
+                .map_err(|error| Error(format!("certificates cannot be verified: {error}")))?
         };
+        let builder = builder
+            .dangerous()
+            .with_custom_certificate_verifier(Pinned::over(verifier, &options.pins));
 
         let mut config = match &options.client {
             None => builder.with_no_client_auth(),
             Some(((chain_file, chain), (key_file, key))) => {
                 let chain = certificates(chain_file, chain)?;
                 expect_current(chain_file, &chain[..1], &provider)?;
-                let key = private_key(key_file, key)?;
+                let key = keys::private_key(key_file, key, options.password.as_deref())?;
                 builder.with_client_auth_cert(chain, key).map_err(|error| match error {
                     rustls::Error::InconsistentKeys(_) => Error(format!(
                         "the key in {key_file} does not belong to the first certificate in {chain_file}"
@@ -227,23 +231,6 @@ fn certificates(file: &str, contents: &[u8]) -> Result<Vec<CertificateDer<'stati
         Ok(certificates) => Ok(certificates),
         Err(error) => Err(Error(format!("{file} is not a PEM file: {error}"))),
     }
-}
-
-fn private_key(file: &str, contents: &[u8]) -> Result<PrivateKeyDer<'static>, Error> {
-    PrivateKeyDer::from_pem_slice(contents).map_err(|error| {
-        let encrypted = b"-----BEGIN ENCRYPTED PRIVATE KEY-----";
-        Error(match error {
-            pem::Error::NoItemsFound
-                if contents.windows(encrypted.len()).any(|window| window == encrypted) =>
-            {
-                format!("the key in {file} is encrypted: decrypt it with 'openssl pkey -in {file} -out FILE'")
-            }
-            pem::Error::NoItemsFound => format!(
-                "{file} has no private key: it needs a PEM block that begins with -----BEGIN PRIVATE KEY-----"
-            ),
-            error => format!("{file} is not a PEM file: {error}"),
-        })
-    })
 }
 
 /// Refuses a file in which every certificate is out of date; a bundle may have old ones.

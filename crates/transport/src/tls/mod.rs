@@ -2,6 +2,8 @@
 
 mod config;
 mod handshake;
+mod keys;
+mod pins;
 mod records;
 mod session;
 mod tickets;
@@ -12,6 +14,7 @@ use std::fmt;
 use trilane_wire::End;
 
 pub use config::{Config, check_offer};
+pub use pins::Pin;
 pub use records::RECORD_PLAINTEXT;
 pub use session::Session;
 pub(crate) use words::describe;
@@ -30,6 +33,10 @@ pub struct Options {
     pub insecure: bool,
     /// PEM certificate chain and key of the client.
     pub client: Option<(File, File)>,
+    /// The password of that key, where it is encrypted.
+    pub password: Option<Vec<u8>>,
+    /// Keys that servers must have, whatever else their certificates say.
+    pub pins: Vec<Pin>,
     /// Exactly what is offered by ALPN, in order of preference.
     pub alpn: Vec<Vec<u8>>,
     /// Whether sessions are resumed.

@@ -4,6 +4,7 @@ use rustls::{AlertDescription, CertificateError, InvalidMessage, PeerIncompatibl
 use rustls_pki_types::UnixTime;
 
 use super::Error;
+use super::pins::NotPinned;
 
 /// Names of a certificate that a message lists; some have hundreds.
 const MAX_NAMES: usize = 5;
@@ -59,6 +60,9 @@ fn certificate(error: &CertificateError, server: &str) -> String {
         }
         CertificateError::BadEncoding => {
             format!("the certificate of {server} is malformed: {UNCHECKED}")
+        }
+        CertificateError::Other(other) if other.0.is::<NotPinned>() => {
+            format!("the certificate of {server} is not acceptable: {}", other.0)
         }
         // rustls has no variant of its own for this one, which everybody meets who makes a
         // certificate with `openssl req -x509`.

@@ -330,6 +330,8 @@ fn the_tls_configuration_of_tcp_serves_quic() {
         platform: true,
         insecure: true,
         client: None,
+        password: None,
+        pins: Vec::new(),
         alpn: vec![b"h3".to_vec()],
         resumption: false,
         early_data: false,

@@ -18,6 +18,7 @@ from trilane.client import errors
 from trilane.client._aio import AsyncClient, AsyncResponse
 from trilane.client._flow.altsvc import Scope
 from trilane.client._flow.origins import DEFAULT_PORTS, Origin
+from trilane.client._flow.proxies import SOCKS_PORT
 from trilane.client._flow.routes import VERSIONS, Proxy
 from trilane.client._flow.timeouts import Timeouts
 from trilane.client._pool import Client, Response
@@ -79,13 +80,15 @@ class Family:
         versions: of "h1", "h2" and "h3". HTTP/3 is used where the server announces it (`Alt-Svc`).
         limits: of HTTPX's `Limits`, `max_connections` and `keepalive_expiry` count; all requests to
             an origin share a connection of HTTP/2 or HTTP/3.
-        proxy: its http:// URL, or HTTPX's `Proxy`; to https:// it makes a tunnel, by CONNECT.
+        proxy: its URL, or HTTPX's `Proxy`: http://, https:// (TLS to the proxy itself), socks5://
+            or socks5h://. To https:// it makes a tunnel.
         uds: path of a Unix socket to connect to. local_address: address to connect from.
         retries: how often a connection that cannot be made is tried again.
         alternatives: on which hosts HTTP/3 is used; see `trilane.client.Client`.
 
         Raises:
-            ValueError: a proxy is not http://, a version does not exist, or `retries` is negative.
+            ValueError: a proxy is of another kind, a version does not exist, or `retries` is
+                negative.
         """
         if retries < 0:
             raise ValueError(f"retries is {retries}: give 0 or more")
@@ -110,16 +113,21 @@ class Family:
         if not isinstance(given, self.library.Proxy):
             given = self.library.Proxy(given)
         url = given.url
-        if url.scheme != "http":
+        if given.ssl_context is not None:
             raise ValueError(
-                f"the proxy {str(url)!r} has the scheme {url.scheme!r}: only http:// is spoken"
+                "the Proxy has an ssl_context: certificates of a proxy are verified as those of"
+                " servers are, by the transport's verify="
             )
+        if url.scheme.startswith("socks"):
+            auth, port = given.raw_auth, url.port or SOCKS_PORT
+            return Proxy(Origin(url.scheme, url.raw_host.decode("ascii"), port), (), auth)
         fields = [_text(pair) for pair in given.headers.raw]
         if given.raw_auth is not None:
             user, password = given.raw_auth
             token = base64.b64encode(user + b":" + password).decode("ascii")
             fields.append(("proxy-authorization", f"Basic {token}"))
-        origin = Origin("http", url.raw_host.decode("ascii"), url.port or DEFAULT_PORTS["http"])
+        port = url.port or DEFAULT_PORTS[url.scheme]
+        origin = Origin(url.scheme, url.raw_host.decode("ascii"), port)
         return Proxy(origin, tuple(fields))
 
     def prepared(self, request: Any) -> Callable[[], Any]:

@@ -145,13 +145,20 @@ class HTTPPool(HTTPConnectionPool):
     """The requests to one origin without TLS, or to a proxy that forwards them."""
 
     def __init__(
-        self, host: str, port: int | None = None, *, versions: Sequence[str], **options: Any
+        self,
+        host: str,
+        port: int | None = None,
+        *,
+        versions: Sequence[str],
+        socks: Proxy | None = None,
+        **options: Any,
     ) -> None:
         refused = [name for name in _UNSUPPORTED if options.get(name) is not None]
         if refused:
             raise ValueError(f"TrilaneAdapter has no {', '.join(refused)}: leave it out")
         super().__init__(host, port, **options)
         self.versions = tuple(versions)
+        self.socks = socks
         self.pool_size = options.get("maxsize", 1)
         host = f"[{self.host}]" if ":" in self.host else self.host
         self.base = f"{self.scheme}://{host}:{self.port}"
@@ -197,7 +204,7 @@ class HTTPPool(HTTPConnectionPool):
             client.close()
 
     def _new_client(self) -> Client:
-        return self._client_with(proxies=None)
+        return self._client_with(proxies=self.socks)
 
     def _client_with(self, **options: Any) -> Client:
         # What urllib3 calls `block` bounds connections; without it nobody waits for one.
@@ -223,16 +230,27 @@ class HTTPPool(HTTPConnectionPool):
 class HTTPSPool(HTTPPool, HTTPSConnectionPool):
     """The requests to one origin with one set of TLS options, through a proxy or not."""
 
+    def __init__(self, *place: Any, **options: Any) -> None:
+        super().__init__(*place, **options)
+        # To a proxy over TLS that forwards requests, the pool is one of the proxy itself.
+        self._forwards = self.proxy is not None and (self.host, self.port) == self.proxy[2:4]
+        # Requests takes them away before a request for http, which has none; the proxy has.
+        self._of_proxy = self.cert_reqs, self.ca_certs or self.ca_cert_dir
+
     @property
     def verifies(self) -> bool:
         """Whether certificates are verified; urllib3 warns for each request where they are not."""
-        return self.cert_reqs not in {"CERT_NONE", ssl.CERT_NONE}
+        wanted = self._of_proxy[0] if self._forwards else self.cert_reqs
+        return wanted not in {"CERT_NONE", ssl.CERT_NONE}
 
     def _new_client(self) -> Client:
-        trusted = self.conn_kw.get("ssl_context") or self.ca_certs or self.ca_cert_dir or True
-        proxy = None
-        if self.proxy is not None:
-            origin = Origin("http", self.proxy.host or "", self.proxy.port or 80)
+        files = self._of_proxy[1] if self._forwards else self.ca_certs or self.ca_cert_dir
+        trusted = self.conn_kw.get("ssl_context") or files or True
+        proxy = self.socks
+        if self.proxy is not None and not self._forwards:
+            origin = Origin(
+                self.proxy.scheme or "http", self.proxy.host or "", self.proxy.port or 80
+            )
             proxy = Proxy(origin, tuple(self.proxy_headers.items()))
         return self._client_with(
             verify=trusted if self.verifies else False,
@@ -249,11 +267,14 @@ class Pools:
         self._lock = threading.Lock()
         self._made: weakref.WeakSet[HTTPPool] = weakref.WeakSet()
 
-    def classes(self) -> dict[str, Any]:
-        """What makes a pool, by scheme: no classes, but a manager does nothing else with them."""
+    def classes(self, socks: Proxy | None = None) -> dict[str, Any]:
+        """What makes a pool, by scheme: no classes, but a manager does nothing else with them.
+
+        `socks` is a SOCKS proxy that all of them go through.
+        """
         return {
-            "http": functools.partial(self._make, HTTPPool),
-            "https": functools.partial(self._make, HTTPSPool),
+            "http": functools.partial(self._make, HTTPPool, socks=socks),
+            "https": functools.partial(self._make, HTTPSPool, socks=socks),
         }
 
     def retire(self) -> None:

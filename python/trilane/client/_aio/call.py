@@ -12,6 +12,7 @@ from trilane.client._flow.request import Request
 from trilane.client._flow.routes import Attempt, Entry, Route, Ticket
 from trilane.client._flow.timeouts import Timeouts
 from trilane.client._flow.uploading import is_answered
+from trilane.client._flow.watching import Watched
 from trilane.client.errors import Error, Full, WriteTimeout
 
 from .deadlines import Limit
@@ -36,6 +37,10 @@ class Call:
     """How many of them it was called for."""
     whole: bool = field(kw_only=True)
     """Whether its task wants all of the response at once."""
+    watched: Watched | None = None
+    """What is seen of it, where anything is to be."""
+    opener: bool = False
+    """Whether the connection was made for it."""
     began: float = 0.0
     """When it began to wait for a connection."""
     ticket: Ticket[Link] | None = None
@@ -68,7 +73,11 @@ class Call:
         self.link = link
         request = self.request
         try:
-            exchange = link.submit(request)
+            if self.watched is None:
+                exchange = link.submit(request)
+            else:
+                self.watched.submitting(link.facts if self.opener else None)
+                exchange = link.submit(request, timed=self.watched.timed)
         except Full:
             return False
         except Error as error:

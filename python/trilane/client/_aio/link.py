@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from trilane._core import END, HEAD, INFORMATIONAL, WRITABLE, Connection, Exchange
+from trilane.client._flow import log
 from trilane.client._flow.request import Request
 from trilane.client._flow.routes import Entry
 
@@ -47,6 +48,7 @@ class Link:
     ) -> None:
         self.connection = connection
         self.version = connection.version
+        self.facts = connection.facts
         self.entry: Entry[Link] | None = None
         """What the router made of it; the owner sets it."""
         self.parked: deque[Call] = deque()
@@ -88,9 +90,9 @@ class Link:
         """Whether it takes no more requests, now or later."""
         return self._descriptor < 0 or self.connection.is_closing
 
-    def submit(self, request: Request) -> Exchange:
+    def submit(self, request: Request, *, timed: bool = False) -> Exchange:
         """Send a request at the end of this turn; raises `errors.Full` when there is no room."""
-        exchange = request.submit(self.connection, self.alt_used, flush=False)
+        exchange = request.submit(self.connection, self.alt_used, flush=False, timed=timed)
         if not self._flush_due:
             self.touch()
         return exchange
@@ -174,6 +176,7 @@ class Link:
             self._timer.cancel()
             self._timer = None
         self._descriptor = -1
+        log.closed(self.connection)
         self.connection.close()
         for waits in (self._readers, self._writers):
             for future in waits.values():

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from trilane._core import HEAD, Connection, Exchange, Tls, connect
+from trilane.client._flow import log
 from trilane.client._flow.origins import Origin
+from trilane.client._flow.resolving import arguments
 from trilane.client._flow.routes import Attempt, Entry, Policy
 from trilane.client._flow.routing import Router
 from trilane.client._flow.timeouts import pool_timeout, response_timeout
@@ -48,6 +50,7 @@ class Pool:
         self.queued = 0
         """Calls that wait for a connection with room."""
         self._tls = tls
+        self._resolver = policy.resolver
         self._source = source
         self._deadlines = Deadlines(loop)
         self._connecting: dict[Attempt, Call] = {}
@@ -182,8 +185,8 @@ class Pool:
         outcome: Connection | Exception
         try:
             outcome = connect(
-                **attempt.options(),
-                tls=self._tls() if attempt.scheme == "https" else None,
+                **arguments(attempt, self._resolver),
+                tls=self._tls() if attempt.needs_tls else None,
                 timeout=timeout,
                 source=self._source,
                 driven=True,
@@ -203,6 +206,7 @@ class Pool:
         waits = call is not None and call.future is not None and not call.future.done()
         now = self.loop.time()
         if isinstance(outcome, Exception):
+            log.failed(attempt, outcome)
             error = attempt.told(outcome) if isinstance(outcome, Error) else None
             again = error is not None and self.router.failed(attempt, error, now)
             if error is None:
@@ -213,6 +217,9 @@ class Pool:
                 else:
                     call.fail(outcome)
         else:
+            log.opened(attempt, outcome)
+            if call is not None:
+                call.opener = True
             link = Link(self.loop, outcome, changed=self._changed, ended=self._ended)
             link.alt_used = attempt.alt_used(link.version)
             # Before the router knows of it: it would give all of the room to others.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any, Self
 
-from trilane._core import DATA
+from trilane._core import DATA, Exchange
 from trilane.client._flow.preparing import Prepared
 from trilane.client._flow.request import Request
 from trilane.client._flow.response import PIECE, BaseResponse
@@ -31,7 +31,10 @@ class AsyncResponse(BaseResponse):
         if call.exchange is None or call.link is None:
             raise ClientClosed("the client was closed while a request waited")
         _, address, how = prepared
-        super().__init__(status, call.fields, address, how.bounds, decodes=how.decodes)
+        facts, watched = call.link.facts, how.watched
+        super().__init__(
+            status, call.fields, address, how.bounds, facts, watched, decodes=how.decodes
+        )
         self._call = call
         self._exchange = call.exchange
         self._link = call.link
@@ -66,21 +69,6 @@ class AsyncResponse(BaseResponse):
     def informational(self) -> list[tuple[int, list[tuple[str, str]]]]:
         """Status and fields of each 1xx response before this one."""
         return self._exchange.informational
-
-    @property
-    def peer(self) -> tuple[str, int] | None:
-        """Address and port of the server, or of the proxy."""
-        return self._link.connection.peer
-
-    @property
-    def local(self) -> tuple[str, int] | None:
-        """Our own address and port."""
-        return self._link.connection.local
-
-    @property
-    def tls_info(self) -> dict[str, Any] | None:
-        """What TLS agreed on; None without it."""
-        return self._link.connection.tls_info
 
     @property
     def is_closed(self) -> bool:
@@ -135,6 +123,8 @@ class AsyncResponse(BaseResponse):
                 return False
             self._ended = True
             content = exchange.read(-1, 0)
+            if self._watched is not None:
+                self._watched.end(exchange)
             self._call.pool.finish(self._call, complete=True)
             self._content = self._at_once(content)
         return self._content is not None
@@ -223,6 +213,8 @@ class AsyncResponse(BaseResponse):
 
     def close(self) -> None:
         """Give the connection back; content that has not come is cancelled. Idempotent."""
+        if self._watched is not None:
+            self._watched.end(self._exchange, self._error)
         if not self._ended:
             self._leave(self._exchange)
             self._ended = True
@@ -254,9 +246,6 @@ class AsyncResponse(BaseResponse):
             "reason": self.reason,
             "informational": self.informational,
             "trailers": self._exchange.trailers(),
-            "peer": self.peer,
-            "local": self.local,
-            "tls_info": self.tls_info,
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -264,10 +253,14 @@ class AsyncResponse(BaseResponse):
         self._call = self._exchange = self._link = past
         self._ended = True
 
+    @property
+    def _measured(self) -> Exchange:
+        return self._exchange
+
     def _peek(self) -> list[tuple[str, str]]:
         return self._exchange.fields()
 
-    async def _piece(self, amount: int) -> bytes:
+    async def _piece(self, amount: int) -> bytes:  # noqa: C901 - one turn of reading
         if self._ended or not amount:
             self._expect_no_error()
             return b""
@@ -294,6 +287,8 @@ class AsyncResponse(BaseResponse):
             raise self._fail(failure)
         if not piece or (exchange.complete and not exchange.unread):
             self._ended = True
+            if self._watched is not None:
+                self._watched.end(exchange)
             call.pool.finish(call, complete=True)
         else:
             self._link.written()
@@ -313,9 +308,6 @@ class _Past:
         self.stream_id = state["stream_id"]
         self.reason = state["reason"]
         self.informational = state["informational"]
-        self.peer = state["peer"]
-        self.local = state["local"]
-        self.tls_info = state["tls_info"]
         self._trailers = state["trailers"]
         # It takes the place of all of these.
         self.request = self.connection = self.pool = self

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Sequence
 
+from trilane.client._flow import log
 from trilane.client._flow.altsvc import learn
 from trilane.client._flow.preparing import Prepared
 from trilane.client._flow.repeating import failed, passes_over
+from trilane.client._flow.watching import Hook, Watch
 from trilane.client.errors import Error
 
 from .call import Call
@@ -23,9 +26,12 @@ async def send(pool: Pool, prepared: Prepared, *, whole: bool) -> AsyncResponse:
         Error: any of `errors`; exceptions of the content's own pass through.
     """
     request, _, how = prepared
+    if how.watch is not None and how.watched is None:
+        return await _watched(pool, prepared, how.watch, whole=whole)
     attempts = 0
     while True:
         call = Call(pool, how.route, request, how.limits, how.on_informational, whole=whole)
+        call.watched = how.watched
         attempts += 1
         try:
             status = await pool.head(call)
@@ -36,6 +42,7 @@ async def send(pool: Pool, prepared: Prepared, *, whole: bool) -> AsyncResponse:
             wait = failed(pool, call.link.entry, error, request, attempts, sent=sent)
             if wait is None:
                 raise
+            log.again(request, call.link.entry, error, attempts)
             await call.stopped()
             # Also where the wait is 0: the loop may have to see the end of a connection.
             await asyncio.sleep(wait)
@@ -46,5 +53,29 @@ async def send(pool: Pool, prepared: Prepared, *, whole: bool) -> AsyncResponse:
         entry = call.entry
         if entry is None or not passes_over(pool, entry, status, request, attempts):
             return AsyncResponse(call, status, prepared)
+        log.again(request, entry, None, attempts)
         pool.finish(call)
         await call.stopped()
+
+
+async def _watched(pool: Pool, prepared: Prepared, wanted: Watch, *, whole: bool) -> AsyncResponse:
+    """`send`, seen by those who watch."""
+    prepared, watched = wanted.over(prepared)
+    with watched:
+        await _call(wanted.on_request, watched.request)
+        watched.begin()
+        response = await send(pool, prepared, whole=whole)
+        try:
+            watched.answered(response)
+            await _call(wanted.on_response, response)
+        except BaseException:
+            response.close()
+            raise
+        return response
+
+
+async def _call(hooks: Sequence[Hook], argument: object) -> None:
+    for hook in hooks:
+        given = hook(argument)
+        if isinstance(given, Awaitable):
+            await given

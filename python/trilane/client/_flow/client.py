@@ -30,17 +30,19 @@ from trilane.client._flow.proxies import Proxies
 from trilane.client._flow.redirects import MOST
 from trilane.client._flow.repeating import Retries
 from trilane.client._flow.request import Field, Fields
+from trilane.client._flow.resolving import Resolver
 from trilane.client._flow.routes import VERSIONS, Policy, Proxy
 from trilane.client._flow.session import Flow, Session
 from trilane.client._flow.settable import Settable
 from trilane.client._flow.timeouts import TimeoutGiven, Timeouts, timeouts
+from trilane.client._flow.watching import Hooks, Observer, Watch
 from trilane.client._flow.whole import MOST_CONTENT, Bounds
 
 if TYPE_CHECKING:
     from trilane.client._flow.cookies import CookiesGiven
     from trilane.client._flow.forms import Params
     from trilane.client.auth import AuthGiven
-    from trilane.client.tls import Certificate, Verify
+    from trilane.client.tls import Certificate, Pins, Verify
 
 Answer = TypeVar("Answer")
 Context = TypeVar("Context")
@@ -75,6 +77,12 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
         follow_redirects: bool = False,
         max_redirects: int = MOST,
         retries: Retries | int | None = None,
+        resolver: Resolver | None = None,
+        pins: Pins | None = None,
+        minimum_tls: str | None = None,
+        timings: bool = False,
+        event_hooks: Hooks | None = None,
+        telemetry: Observer | None = None,
         **unknown: Never,
     ) -> None:
         """Nothing is opened or read before the first request, but for `proxies`.
@@ -111,6 +119,16 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
             further than the origin that was asked.
         retries: how often a request is sent again, or `Retries(...)`, beyond what the server
             provably did not process.
+        resolver: called with host and port, in the thread that connects, or a mapping of `host` or
+            `host:port`: the addresses to connect to; None for those of the system's resolver.
+        pins: SHA-256 of keys that servers must have: `sha256//BASE64`, one or several, for all
+            hosts, or in a mapping by host.
+        minimum_tls: "TLSv1.2", which is the default, or "TLSv1.3".
+        timings: whether responses have `timings` and `traffic`.
+        event_hooks: `{"request": [...], "response": [...]}`, called as by HTTPX: before a request
+            is sent, and when the head of its response is there. `AsyncClient` awaits what they
+            give, where it can be awaited.
+        telemetry: what is told of each request, such as `trilane.client.otel.Telemetry()`.
 
         Raises:
             ValueError: a setting is out of range.
@@ -127,15 +145,17 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
             alternatives=alternatives,
             race_unannounced=race,
             unix=unix,
+            resolver=resolver,
         ).checked()
+        watch = Watch.of(event_hooks, telemetry, timed=timings)
         limits, bounds = timeouts(timeout, Timeouts()), Bounds.of(max_content, max_decoded)
         learns = "h3" in policy.versions and alternatives != "off"
         self._settings = Settings(
             policy,
-            partial(_tls, verify, cert) if tls is None else lambda: tls,
+            _tls_maker(verify, cert, pins, minimum_tls) if tls is None else lambda: tls,
             source,
             headers,
-            how_to(Proxies.of(proxies), limits, bounds, learns=learns),
+            how_to(Proxies.of(proxies), limits, bounds, learns=learns, watch=watch),
             limits,
         )
         self._session = Session(
@@ -324,7 +344,17 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
         object.__setattr__(self, name, value)
 
 
-def _tls(verify: Verify, cert: Certificate) -> Tls:
+def _tls_maker(
+    verify: Verify, cert: Certificate, pins: Pins | None, minimum: str | None
+) -> Callable[[], Tls]:
+    if verify is True and cert is None and pins is None and minimum is None:
+        return _tls
+    from trilane.client.tls import tls_maker  # noqa: PLC0415 - it needs `ssl`
+
+    return tls_maker(verify, cert, pins, minimum)
+
+
+def _tls() -> Tls:
     from trilane.client.tls import tls_of  # noqa: PLC0415 - it needs `ssl`, many clients do not
 
-    return tls_of(verify, cert)
+    return tls_of()

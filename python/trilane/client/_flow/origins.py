@@ -39,7 +39,7 @@ class Origin(NamedTuple):
     @property
     def authority(self) -> str:
         """What the field `host` says: brackets around IPv6, no zone, no default port."""
-        return authority(self.host, self.port, DEFAULT_PORTS[self.scheme])
+        return authority(self.host, self.port, DEFAULT_PORTS.get(self.scheme, 0))
 
     @property
     def host_in_url(self) -> str:

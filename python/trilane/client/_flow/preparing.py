@@ -24,6 +24,7 @@ from trilane.client._flow.request import (
 )
 from trilane.client._flow.routes import Policy, Route
 from trilane.client._flow.timeouts import TimeoutGiven, Timeouts, Until, timeouts
+from trilane.client._flow.watching import Watch, Watched
 from trilane.client._flow.whole import Bounds
 from trilane.client.errors import InvalidRequest
 
@@ -58,6 +59,10 @@ class How(NamedTuple):
     learns: bool = False
     """Whether `alt-svc` is wanted."""
     on_informational: OnInformational | None = None
+    watch: Watch | None = None
+    """What is to be seen of it; None in most clients."""
+    watched: Watched | None = None
+    """What is seen of this one, once it is on its way."""
 
 
 class Prepared(NamedTuple):
@@ -211,13 +216,19 @@ def as_meant(method: str) -> str:
 
 
 def how_to(
-    proxies: Proxies, limits: Timeouts, bounds: Bounds, *, learns: bool
+    proxies: Proxies,
+    limits: Timeouts,
+    bounds: Bounds,
+    *,
+    learns: bool,
+    watch: Watch | None = None,
 ) -> Callable[[Origin], How]:
     """How requests to an origin are sent unless they have options. It does not know its client."""
 
     def how(origin: Origin) -> How:
         proxy = proxies.choose(origin)
         wanted = learns and origin.scheme == "https" and proxy is None
-        return How(Route.to(origin, proxy), limits, bounds=bounds, learns=wanted)
+        route = Route.to(origin, proxy)
+        return How(route, limits, bounds=bounds, learns=wanted, watch=watch)
 
     return how

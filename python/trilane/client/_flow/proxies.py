@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Final
 
 from trilane.client._flow.origins import Origin, parse
 from trilane.client._flow.routes import Proxy
 from trilane.client.errors import InvalidRequest
+
+SOCKS_PORT: Final = 1080
+"""Where a SOCKS proxy listens that names no port (RFC 1928 §3)."""
+_SCHEMES: Final = ("http", "https", "socks5", "socks5h")
 
 
 class Proxies:
@@ -68,17 +73,46 @@ class Proxies:
 def proxy(url: str) -> Proxy:
     """A proxy by its URL; `host:port` alone means `http`.
 
+    `https` is a proxy that is spoken to over TLS. `socks5` is told the address of the origin, and
+    `socks5h` its name, as in curl.
+
     Raises:
-        InvalidRequest: another scheme (SOCKS is not spoken), or a URL that is not one.
+        InvalidRequest: another scheme, or a URL that is not one.
     """
-    scheme, mark, _ = url.partition("://")
-    if mark and scheme.lower() not in {"http", "https"}:
-        raise InvalidRequest(f"the proxy {url!r} has the scheme {scheme!r}: only http is spoken")
-    address = parse(url if mark else f"http://{url}")
-    if address.origin.scheme == "https":
+    scheme, mark, rest = url.partition("://")
+    scheme = scheme.lower()
+    if mark and scheme not in _SCHEMES:
         raise InvalidRequest(
-            f"the proxy {url!r} wants TLS to itself, which is not spoken: give its http:// address"
+            f"the proxy {_redacted(url)!r} has the scheme {scheme!r}: there are"
+            f" {', '.join(_SCHEMES)}"
         )
+    if mark and scheme.startswith("socks"):
+        return _socks(scheme, rest)
+    address = parse(url if mark else f"http://{url}")
     authorization = address.authorization
     fields = (("proxy-authorization", authorization),) if authorization else ()
     return Proxy(address.origin, fields)
+
+
+def _socks(scheme: str, rest: str) -> Proxy:
+    from urllib.parse import unquote, urlsplit  # noqa: PLC0415 - few clients have a SOCKS proxy
+
+    # The host is checked as that of any URL is.
+    origin = parse(f"http://{rest}").origin
+    parts = urlsplit(f"//{rest}")
+    auth = None
+    if parts.username is not None:
+        auth = (unquote(parts.username).encode(), unquote(parts.password or "").encode())
+        if not all(0 < len(part) < 256 for part in auth):
+            raise InvalidRequest(
+                f"the proxy {scheme}://{origin.host_in_url} has a user or a password that SOCKS"
+                " cannot be told: each has 1 to 255 bytes"
+            )
+    return Proxy(Origin(scheme, origin.host, parts.port or SOCKS_PORT), (), auth)
+
+
+def _redacted(url: str) -> str:
+    """A URL without its userinfo, for messages."""
+    scheme, mark, rest = url.partition("://")
+    place, slash, path = rest.partition("/")
+    return scheme + mark + place.rpartition("@")[2] + slash + path

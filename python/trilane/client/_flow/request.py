@@ -86,12 +86,17 @@ class Request(Outgoing):
         return iter(()) if self.upload is None else self.upload.blocks()
 
     def submit(
-        self, connection: Connection, alt_used: str | None, *, flush: bool | None = None
+        self,
+        connection: Connection,
+        alt_used: str | None,
+        *,
+        flush: bool | None = None,
+        timed: bool = False,
     ) -> Exchange:
         """Send the head, and the content that goes along with it.
 
         `alt_used` is where the connection goes, if that is not the origin's own address (RFC 7838
-        §5); `flush` is for `connection.submit`.
+        §5); `flush` and `timed` are for `connection.submit`.
 
         Raises:
             Full: the connection takes no request now.
@@ -107,6 +112,7 @@ class Request(Outgoing):
             streaming=streaming,
             length=self.length,
             flush=flush,
+            timed=timed,
         )
 
     def believe(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Final, Never, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never, Self, TypeVar
 
 from trilane.client import errors
 from trilane.client._flow.keywords import refuse_attribute
@@ -24,12 +24,13 @@ from .text import Lines, charset
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from trilane._core import Decoder, Exchange
+    from trilane._core import Decoder, Exchange, Facts
     from trilane.client._early import Early
     from trilane.client._flow.cookies import Cookies
     from trilane.client._flow.origins import Address
     from trilane.client._flow.request import Request
     from trilane.client._flow.timeouts import Timeouts
+    from trilane.client._flow.watching import Timings, Traffic, Watched
     from trilane.client.auth import RequestInfo
     from trilane.client.errors import WriteTimeout
 
@@ -53,6 +54,14 @@ def result_of(coroutine: Coroutine[Any, Any, Result]) -> Result:
     raise AssertionError("it awaits what only a loop has")
 
 
+class Ends(NamedTuple):
+    """What a response that was pickled keeps of `Facts`."""
+
+    peer: tuple[str, int] | None
+    local: tuple[str, int] | None
+    tls_info: dict[str, Any] | None
+
+
 class BaseResponse(ABC):
     """Head, limits and decoding of the answer to one request, and the content that is kept of it.
 
@@ -70,9 +79,11 @@ class BaseResponse(ABC):
         "_decodes",
         "_encoding",
         "_error",
+        "_facts",
         "_fields",
         "_headers",
         "_left",
+        "_watched",
         "history",
         "status",
         "took",
@@ -84,6 +95,8 @@ class BaseResponse(ABC):
         fields: list[tuple[str, str]] | None,
         address: Address,
         bounds: Bounds,
+        facts: Facts | Ends | None,
+        watched: Watched | None,
         *,
         decodes: bool,
     ) -> None:
@@ -93,6 +106,8 @@ class BaseResponse(ABC):
         """The responses that led to this one, redirects and challenges, in their order."""
         self.took = 0.0
         """Seconds from the begin of the last request to the head of this response."""
+        self._facts = facts
+        self._watched = watched
         self._address = address
         self._fields = fields
         self._headers: Headers | None = None
@@ -144,6 +159,42 @@ class BaseResponse(ABC):
         if self._headers is None:
             self._headers = Headers(self.fields)
         return self._headers
+
+    @property
+    def peer(self) -> tuple[str, int] | None:
+        """Address and port of the server, or of the proxy; None over a Unix socket."""
+        return None if self._facts is None else self._facts.peer
+
+    @property
+    def local(self) -> tuple[str, int] | None:
+        """Our own address and port."""
+        return None if self._facts is None else self._facts.local
+
+    @property
+    def tls_info(self) -> dict[str, Any] | None:
+        """What TLS agreed on; None without it.
+
+        `version`, `cipher`, `group`, `alpn`, whether it was `resumed`, and `certificates`, the
+        server's chain in DER, its own first.
+        """
+        return None if self._facts is None else self._facts.tls_info
+
+    @property
+    def timings(self) -> Timings | None:
+        """Where the time went so far; None unless the client was made with `timings=True`."""
+        watched = self._watched
+        return None if watched is None else watched.timings(self._measured)
+
+    @property
+    def traffic(self) -> Traffic | None:
+        """The bytes so far; None unless the client was made with `timings=True`."""
+        watched = self._watched
+        return None if watched is None else watched.traffic(self._measured, self.fields)
+
+    @property
+    @abstractmethod
+    def _measured(self) -> Exchange | Early | None:
+        """What has times, until they are taken from it."""
 
     @property
     def is_success(self) -> bool:
@@ -294,6 +345,7 @@ class BaseResponse(ABC):
             "method": self.method,
             "version": self.version,
             "stream_id": self.stream_id,
+            "ends": (self.peer, self.local, self.tls_info),
             **self._kept(),
         }
 
@@ -301,7 +353,14 @@ class BaseResponse(ABC):
         decoded = state["decoded"]
         address, bounds = state["address"], state["bounds"]
         BaseResponse.__init__(
-            self, state["status"], state["fields"], address, bounds, decodes=decoded
+            self,
+            state["status"],
+            state["fields"],
+            address,
+            bounds,
+            Ends(*state["ends"]),
+            None,
+            decodes=decoded,
         )
         self._content = state["content"]
         if decoded:

@@ -7,12 +7,25 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Generic, NamedTuple, Protocol, TypedDict, TypeVar, get_args
+from typing import (
+    TYPE_CHECKING,
+    Final,
+    Generic,
+    NamedTuple,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    get_args,
+)
 
 from trilane.client._flow import altsvc
 from trilane.client._flow.origins import DEFAULT_PORTS, Origin, authority
+from trilane.client._flow.resolving import Resolver
 from trilane.client._flow.timeouts import Timeouts, connect_timeout, pool_timeout
 from trilane.client.errors import Error
+
+if TYPE_CHECKING:
+    from trilane._core import Facts
 
 VERSIONS: Final = ("h3", "h2", "h1")
 
@@ -32,6 +45,10 @@ class Pooled(Protocol):
     def is_closing(self) -> bool:
         """Whether it takes no more requests, now or later."""
 
+    @property
+    def facts(self) -> Facts:
+        """Both of its ends, and what making it took."""
+
 
 Connection = TypeVar("Connection", bound=Pooled)
 
@@ -40,9 +57,16 @@ class Proxy(NamedTuple):
     """A proxy to go through."""
 
     origin: Origin
-    """Where it listens; the scheme is `http`."""
+    """Where it listens; the scheme is `http`, `https`, `socks5` or `socks5h`."""
     fields: tuple[tuple[str, str], ...] = ()
     """What is sent to the proxy alone, such as `proxy-authorization`."""
+    auth: tuple[bytes, bytes] | None = None
+    """User and password for SOCKS."""
+
+    @property
+    def speaks_http(self) -> bool:
+        """Whether it takes whole requests, and CONNECT; else it is SOCKS."""
+        return not self.origin.scheme.startswith("socks")
 
 
 class Route(NamedTuple):
@@ -57,12 +81,17 @@ class Route(NamedTuple):
 
         A proxy that is handed whole requests takes those for all origins on the same connections.
         """
-        return cls(origin if proxy is None or origin.scheme == "https" else proxy.origin, proxy)
+        whole = proxy is not None and origin.scheme == "http" and proxy.speaks_http
+        return cls(proxy.origin if whole and proxy is not None else origin, proxy)
 
     @property
     def forwards(self) -> bool:
         """Whether the proxy is handed whole requests (RFC 9112 §3.2.2) instead of a tunnel."""
-        return self.proxy is not None and self.origin.scheme == "http"
+        proxy, origin = self.proxy, self.origin
+        if proxy is None or not proxy.speaks_http:
+            return False
+        # A proxy over TLS is its own origin then: see `to`.
+        return origin.scheme == "http" or origin == proxy.origin
 
 
 class Policy(NamedTuple):
@@ -83,6 +112,8 @@ class Policy(NamedTuple):
     """Whether HTTP/3 is raced at once, although no `Alt-Svc` was seen."""
     unix: str | None = None
     """Path of a Unix socket that every connection goes to."""
+    resolver: Resolver | None = None
+    """What is asked for addresses before the system's resolver."""
 
     def checked(self) -> Policy:
         """The policy itself.
@@ -116,6 +147,8 @@ class Options(TypedDict):
     proxy: tuple[str, int, Sequence[tuple[str, str]]] | None
     race: float
     unix: str | None
+    proxy_scheme: str
+    proxy_auth: tuple[bytes, bytes] | None
 
 
 class Attempt(NamedTuple):
@@ -129,7 +162,7 @@ class Attempt(NamedTuple):
     server_name: str | None
     """Name that the certificate must cover, where it is not `host`."""
     tunnel: Proxy | None
-    """Proxy that is asked for a tunnel by CONNECT; None where `host` is reached directly."""
+    """Proxy that is asked for a tunnel; None where `host` is reached directly."""
     unix: str | None
     race_s: float
     limit_s: float | None
@@ -144,6 +177,12 @@ class Attempt(NamedTuple):
 
     def __hash__(self) -> int:
         return id(self)
+
+    @property
+    def needs_tls(self) -> bool:
+        """Whether TLS is spoken, with the server or with the proxy."""
+        tunnel = self.tunnel
+        return self.scheme == "https" or (tunnel is not None and tunnel.origin.scheme == "https")
 
     @property
     def alone(self) -> bool:
@@ -168,6 +207,8 @@ class Attempt(NamedTuple):
             "proxy": tunnel and (tunnel.origin.host, tunnel.origin.port, tunnel.fields),
             "race": self.race_s,
             "unix": self.unix,
+            "proxy_scheme": tunnel.origin.scheme if tunnel else "http",
+            "proxy_auth": tunnel and tunnel.auth,
         }
 
     def told(self, error: Error) -> Error:
@@ -191,6 +232,7 @@ class Entry(Generic[Connection]):
         self.connection = connection
         self.version = connection.version
         self.route = attempt.route
+        self.facts = connection.facts
         self.alternative = attempt.alternative
         self.alt_used = attempt.alt_used(connection.version)
         """What the field `alt-used` says of it; None where it goes to the origin."""
@@ -202,6 +244,8 @@ class Entry(Generic[Connection]):
         self.retired = False
         self.exhausted = False
         """Whether it said `Full` in spite of its capacity: QUIC grants streams in its own time."""
+        self.opener = 0
+        """Thread that opened it, until that has sent its request; for the blocking pool."""
         self.inherited = False
         """For the owner: whether it belongs to the process that this one was forked from."""
 

@@ -14,7 +14,9 @@ from time import monotonic
 from typing import TypeVar
 
 from trilane._core import Connection, Tls
+from trilane.client._flow import log
 from trilane.client._flow.origins import Origin
+from trilane.client._flow.resolving import arguments
 from trilane.client._flow.routes import Attempt, Entry, Policy, Route, Ticket
 from trilane.client._flow.routing import Router
 from trilane.client._flow.timeouts import Timeouts
@@ -178,20 +180,24 @@ class Pool:
         """Do what the attempt says. None: begin again."""
         try:
             connection = connect(
-                **attempt.options(),
-                tls=self._security() if attempt.scheme == "https" else None,
+                **arguments(attempt, self._policy.resolver),
+                tls=self._security() if attempt.needs_tls else None,
                 timeout=attempt.timeout(limits),
                 source=self._source,
             )
-            return self._decide(lambda: self._router.opened(attempt, connection, monotonic()))
+            log.opened(attempt, connection)
+            entry = self._decide(lambda: self._router.opened(attempt, connection, monotonic()))
+            entry.opener = threading.get_ident()
         except Error as error:
             failure = attempt.told(error)
+            log.failed(attempt, error)
             if self._decide(lambda: self._router.failed(attempt, failure, monotonic())):
                 return None
             raise
         except BaseException:
             self._settle(lambda: self._router.abandoned(attempt, monotonic()))
             raise
+        return entry
 
     def _security(self) -> Tls:
         if self._tls is None:
@@ -236,6 +242,7 @@ class Pool:
                 connection = discarded.pop()
             except IndexError:  # Another thread was quicker.
                 return
+            log.closed(connection)
             connection.close()
 
     def _after_fork(self) -> None:

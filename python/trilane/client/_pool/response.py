@@ -51,7 +51,8 @@ class Response(BaseResponse):
         self, sent: Sent, status: int, fields: list[tuple[str, str]] | None = None
     ) -> None:
         request, address, how = sent.prepared
-        super().__init__(status, fields, address, how.bounds, decodes=how.decodes)
+        facts, watched = sent.entry.facts, how.watched
+        super().__init__(status, fields, address, how.bounds, facts, watched, decodes=how.decodes)
         exchange = sent.exchange
         self.method = request.method
         self._request = request
@@ -229,6 +230,8 @@ class Response(BaseResponse):
         exchange, sent = self._exchange, self._sent
         if exchange is None or sent is None:
             return
+        if self._watched is not None and not sent.entry.inherited:
+            self._watched.end(exchange, self._error)
         self._exchange = self._sent = None
         if sent.entry.inherited:
             self._error = not_read(f"the response of {self.url}")
@@ -277,6 +280,10 @@ class Response(BaseResponse):
         self.stream_id = state["stream_id"]
         self._reason, self._trailers = state["reason"], state["trailers"]
         self._informational = state["informational"]
+
+    @property
+    def _measured(self) -> Exchange | Early | None:
+        return self._exchange
 
     def _peek(self) -> list[tuple[str, str]]:
         # `close` takes them before it lets the exchange go.

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Coroutine, Sequence
+from threading import get_ident
 from typing import Final
 
 from trilane._core import Connection, Exchange
 from trilane.client._early import Early
+from trilane.client._flow import log
 from trilane.client._flow.altsvc import learn
 from trilane.client._flow.preparing import How, OnInformational, Prepared
 from trilane.client._flow.repeating import failed, passes_over
@@ -15,6 +18,7 @@ from trilane.client._flow.request import Request
 from trilane.client._flow.routes import Entry
 from trilane.client._flow.timeouts import pool_timeout, response_timeout, write_timeout
 from trilane.client._flow.uploading import is_answered
+from trilane.client._flow.watching import Hook, Watch, Watched
 from trilane.client._pool.leasing import Pool
 from trilane.client._pool.response import Response
 from trilane.client._uploading import upload
@@ -77,9 +81,28 @@ def send(pool: Pool, prepared: Prepared) -> Response:
     Raises:
         Error: any of `errors`; exceptions of the content's own pass through.
     """
-    sent = begin(pool, prepared, wait=True)
+    if prepared.how.watch is not None:
+        prepared, watched = watch(prepared, prepared.how.watch)
+        sent = begin_watched(pool, prepared, watched, wait=True)
+    else:
+        sent = begin(pool, prepared, wait=True)
     assert sent is not None  # noqa: S101 - it may wait
     return finish(sent)
+
+
+def watch(prepared: Prepared, wanted: Watch) -> tuple[Prepared, Watched]:
+    """The request as it is watched, once its hooks have been called; errors are theirs."""
+    prepared, watched = wanted.over(prepared)
+    with watched:
+        _call(wanted.on_request, watched.request)
+        watched.begin()
+    return prepared, watched
+
+
+def begin_watched(pool: Pool, prepared: Prepared, watched: Watched, *, wait: bool) -> Sent | None:
+    """`begin`, seen by those who watch."""
+    with watched:
+        return begin(pool, prepared, wait=wait)
 
 
 def begin(pool: Pool, prepared: Prepared, *, wait: bool, attempts: int = 0) -> Sent | None:
@@ -88,6 +111,7 @@ def begin(pool: Pool, prepared: Prepared, *, wait: bool, attempts: int = 0) -> S
     `attempts` is how often it was tried before; errors are those of `send`.
     """
     request, _, how = prepared
+    watched, timed = how.watched, False
     deadline = None
     while True:
         entry = pool.lease(how.route, how.limits, wait=wait)
@@ -95,7 +119,12 @@ def begin(pool: Pool, prepared: Prepared, *, wait: bool, attempts: int = 0) -> S
             return None
         sent = None
         try:
-            exchange = request.submit(entry.connection, entry.alt_used)
+            if watched is not None:
+                timed = watched.timed
+                opened = entry.opener == get_ident()
+                watched.submitting(entry.facts if opened else None)
+                entry.opener = 0
+            exchange = request.submit(entry.connection, entry.alt_used, timed=timed)
             complete = not request.is_streaming
             sent = Sent(pool, prepared, entry, exchange, attempts + 1, complete)
             if not complete:
@@ -117,6 +146,29 @@ def begin(pool: Pool, prepared: Prepared, *, wait: bool, attempts: int = 0) -> S
 
 def finish(sent: Sent) -> Response:
     """The response to what `begin` has sent, its content unread; errors as those of `send`."""
+    watched = sent.prepared.how.watched
+    if watched is None:
+        return _finish(sent)
+    with watched:
+        response = _finish(sent)
+        try:
+            watched.answered(response)
+            _call(watched.watch.on_response, response)
+        except BaseException:
+            response.close()
+            raise
+        return response
+
+
+def _call(hooks: Sequence[Hook], argument: object) -> None:
+    for hook in hooks:
+        given = hook(argument)
+        if isinstance(given, Coroutine):
+            given.close()
+            raise TypeError(f"the hook {hook!r} is a coroutine function: AsyncClient awaits such")
+
+
+def _finish(sent: Sent) -> Response:
     pool, request = sent.pool, sent.prepared.request
     while True:
         try:
@@ -127,6 +179,7 @@ def finish(sent: Sent) -> Response:
         else:
             if not passes_over(pool, sent.entry, response.status, request, sent.attempts):
                 return response
+            log.again(request, sent.entry, None, sent.attempts)
             response.close()
         following = begin(pool, sent.prepared, wait=True, attempts=sent.attempts)
         assert following is not None  # noqa: S101 - it may wait
@@ -162,9 +215,12 @@ def _again(
 ) -> bool:
     """Whether the request is sent again, after a pause where one is due."""
     wait = failed(pool, entry, error, request, attempts, sent=sent)
+    if wait is None:
+        return False
+    log.again(request, entry, error, attempts)
     if wait:
         time.sleep(wait)
-    return wait is not None
+    return True
 
 
 def _send_content(sent: Sent, exchange: Exchange) -> None:

@@ -12,7 +12,7 @@ from trilane.client._flow.session import Flow
 from trilane.client._pool.driving import drive, send_timed
 from trilane.client._pool.leasing import Pool
 from trilane.client._pool.response import Response
-from trilane.client._pool.sending import Sent, begin
+from trilane.client._pool.sending import Sent, begin, begin_watched, watch
 
 OnItsWay: TypeAlias = tuple[Sent, Flow | None]
 Notice: TypeAlias = Callable[[Response], object]
@@ -35,9 +35,15 @@ def send_all(
             prepared = begun if isinstance(begun, Prepared) else next(begun)
             # What comes first is a request: a pause or a redirect needs a response.
             assert isinstance(prepared, Prepared)  # noqa: S101
+            watched, wanted = None, prepared.how.watch
+            if wanted is not None:
+                prepared, watched = watch(prepared, wanted)
             while True:
                 # One's own requests may be what takes all the room: then the oldest has to end.
-                sent = begin(pool, prepared, wait=not on_their_way)
+                if watched is None:
+                    sent = begin(pool, prepared, wait=not on_their_way)
+                else:
+                    sent = begin_watched(pool, prepared, watched, wait=not on_their_way)
                 if sent is not None:
                     break
                 yield _loaded(pool, on_their_way.popleft(), notice)
@@ -51,6 +57,8 @@ def send_all(
     finally:
         for sent, _ in on_their_way:
             sent.end()
+            if sent.prepared.how.watched is not None:
+                sent.prepared.how.watched.over(None)
 
 
 def _loaded(pool: Pool, item: OnItsWay, notice: Notice) -> Response:
