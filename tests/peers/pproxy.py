@@ -9,7 +9,7 @@ from typing import Self
 from .authority import Leaf
 from .process import HOST, Process, free_port, listens
 
-# Its command takes the running loop, of which there is none, and uvloop where it is installed.
+# Its command expects that a loop is there, and takes uvloop where it is installed.
 _MAIN = """
 import asyncio, sys
 sys.modules["uvloop"] = None

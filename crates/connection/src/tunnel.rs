@@ -55,14 +55,16 @@ impl Tunnel {
 /// A tunnel that has been asked for.
 #[derive(Debug)]
 pub(crate) enum Asking {
-    Connect(Connect),
+    Connect(Box<Connect>),
     Socks(socks::Asking),
 }
 
 impl Asking {
     pub(crate) fn new(tunnel: &Tunnel, out: &mut Vec<u8>) -> Result<Self, Refused> {
         match &tunnel.0 {
-            Way::Connect(request) => Connect::new(request, out).map(Self::Connect),
+            Way::Connect(request) => {
+                Connect::new(request, out).map(|asking| Self::Connect(Box::new(asking)))
+            }
             Way::Socks(request) => Ok(Self::Socks(socks::Asking::new(request, out))),
         }
     }

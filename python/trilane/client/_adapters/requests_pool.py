@@ -234,7 +234,7 @@ class HTTPSPool(HTTPPool, HTTPSConnectionPool):
         super().__init__(*place, **options)
         # To a proxy over TLS that forwards requests, the pool is one of the proxy itself.
         self._forwards = self.proxy is not None and (self.host, self.port) == self.proxy[2:4]
-        # Requests takes them away before a request for http, which has none; the proxy has.
+        # Requests takes them away before a request for http, but the proxy has a certificate.
         self._of_proxy = self.cert_reqs, self.ca_certs or self.ca_cert_dir
 
     @property

@@ -37,6 +37,8 @@ fn connected() -> (Records, ServerConnection) {
         platform: true,
         insecure: true,
         client: None,
+        password: None,
+        pins: Vec::new(),
         alpn: Vec::new(),
         resumption: true,
         early_data: false,

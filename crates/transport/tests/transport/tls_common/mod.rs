@@ -105,6 +105,8 @@ pub(crate) fn options() -> Options {
         platform: true,
         insecure: false,
         client: None,
+        password: None,
+        pins: Vec::new(),
         alpn: Vec::new(),
         resumption: true,
         early_data: false,
