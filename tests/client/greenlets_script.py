@@ -147,6 +147,7 @@ def adapter() -> None:
     from trilane.client.requests import TrilaneAdapter
 
     with requests.Session() as session:
+        session.trust_env = False
         session.verify = ca or True
         for scheme in ("http://", "https://"):
             session.mount(scheme, TrilaneAdapter(versions=(version,), pool_maxsize=200))

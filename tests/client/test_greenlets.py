@@ -23,8 +23,13 @@ LISTENERS = {"h1": "h1", "h2": "h2", "h3": "h3"}
 
 def _run(library: str, what: str, base: str, version: str, ca: object = "") -> None:
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), library, what, base, version, str(ca)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        [sys.executable, "-P", str(SCRIPT), library, what, base, version, str(ca)],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            # Its own resolver imports Trio, where that is installed, which its sockets are not for.
+            "EVENTLET_NO_GREENDNS": "yes",
+        },
         capture_output=True,
         text=True,
         timeout=120,

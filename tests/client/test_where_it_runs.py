@@ -55,7 +55,7 @@ else:
     print(trilane.client.Client().get(sys.argv[1]).text, flush=True)
 '''
 run = getattr(interpreters, "exec", None) or interpreters.run_string
-run(interpreters.create(), f"import sys; sys.argv = {sys.argv!r}\n{code}")
+run(interpreters.create(), "import sys; sys.argv = " + repr(sys.argv) + chr(10) + code)
 """
 
 

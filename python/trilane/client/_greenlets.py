@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from trilane import _core
 from trilane.client._flow.content import BLOCK
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 _MUCH = 128 * 1024
 """Bytes of a response that are taken while its request is sent: beyond twice that it is paused."""
+
+
+Opened: TypeAlias = "_core.Connection | Exception"
 
 
 class Event(Protocol):
@@ -48,8 +51,8 @@ class Green(Protocol):
         `writes`: also when it can be written to.
         """
 
-    def in_thread(self, work: Callable[[], _core.Connection]) -> _core.Connection:
-        """What `work` gives, or raises, in a thread of the library's pool."""
+    def in_thread(self, work: Callable[[], Opened]) -> Opened:
+        """What `work` gives in a thread of the library's pool."""
 
 
 def connect(host: str, port: int, **options: Any) -> _core.Connection:
@@ -57,7 +60,16 @@ def connect(host: str, port: int, **options: Any) -> _core.Connection:
     green = patched()
     if green is None:
         return _core.connect(host, port, **options)
-    native = green.in_thread(partial(_core.connect, host, port, **options, driven=True))
+
+    def opened() -> _core.Connection | Exception:
+        try:
+            return _core.connect(host, port, **options, driven=True)
+        except Exception as error:  # noqa: BLE001 - raised below: gevent would print it as well
+            return error
+
+    native = green.in_thread(opened)
+    if isinstance(native, Exception):
+        raise native
     # It has what a connection has.
     return cast("_core.Connection", GreenConnection(native, green))
 
@@ -95,10 +107,10 @@ class _Gevent:
 
         return stop
 
-    def in_thread(self, work: Callable[[], _core.Connection]) -> _core.Connection:
+    def in_thread(self, work: Callable[[], Opened]) -> Opened:
         import gevent  # noqa: PLC0415
 
-        return cast("_core.Connection", gevent.get_hub().threadpool.apply(work))
+        return cast("Opened", gevent.get_hub().threadpool.apply(work))
 
 
 class _Eventlet:
@@ -129,10 +141,10 @@ class _Eventlet:
 
         return stop
 
-    def in_thread(self, work: Callable[[], _core.Connection]) -> _core.Connection:
+    def in_thread(self, work: Callable[[], Opened]) -> Opened:
         from eventlet import tpool  # noqa: PLC0415
 
-        return cast("_core.Connection", tpool.execute(work))
+        return cast("Opened", tpool.execute(work))
 
 
 class GreenConnection:

@@ -33,8 +33,8 @@ __all__ = ["TrilaneAdapter"]
 
 if hasattr(urllib3, "ResponsePromise"):
     raise ImportError(
-        f"the module urllib3 is of urllib3-future {urllib3.__version__}, which niquests brings, and"
-        " whose pools have other connections under them. Have niquests in an environment of its"
+        "the module urllib3 is of urllib3-future, which niquests brings, and whose"
+        " pools have other connections under them. Have niquests in an environment of its"
         " own, or beside urllib3: URLLIB3_NO_OVERRIDE=1 pip install niquests --no-binary"
         " urllib3-future, and then pip install --force-reinstall urllib3"
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import Any
 
 import pytest
 
 from client.face import AnyClient, MakeClient
 from peers import chaos
+from peers.authority import Authority
 from peers.peer import Peer
 from peers.proxy import proxy
 from trilane.client import errors
@@ -37,8 +39,8 @@ def test_a_url_of_another_type(client: AnyClient, url: Any) -> None:
     [
         ({"x-count": 3}, r"^the value of the field 'x-count' is of type int: give str or bytes"),
         ({"x-none": None}, r"^the value of the field 'x-none' is of type NoneType: leave the"),
-        ([("a", "b", "c")], r"^a field is a name and a value, and one has 3 items"),
-        ([("a",)], r"^a field is a name and a value, and one has 1 items"),
+        ([("a", "b", "c")], r"^a field is a pair of a name and a value, and one has 3 items"),
+        ([("a",)], r"^a field is a pair of a name and a value, and one has 1 items"),
         ("a: b", r"^'a' is no field: give a mapping"),
         ([3], r"^3 is no field: give a mapping"),
         ({3: "b"}, r"^the name of a field is 3: give str or bytes"),
@@ -86,12 +88,17 @@ def test_a_proxy_that_refuses_is_named(make_client: MakeClient, server: Peer) ->
 
 
 def test_a_wrong_name_in_a_certificate_says_what_can_be_done(
-    make_client: MakeClient, server: Peer
+    make_client: MakeClient, authority: Authority
 ) -> None:
-    client = make_client(verify=str(server.ca), versions=("h2",))
-    url = server.url("h2").replace("localhost", "127.0.0.2").replace("127.0.0.1", "127.0.0.2")
-    with pytest.raises(errors.TLSError, match="ask for it by one of its names") as caught:
-        client.get(url)
+    leaf = authority.wrong_name()
+    security = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    security.load_cert_chain(leaf.cert, leaf.key)
+    client = make_client(verify=str(leaf.ca), versions=("h1",))
+    with (
+        chaos.serve(chaos.answer(b"", then="go on"), security) as peer,
+        pytest.raises(errors.TLSError, match="ask for it by one of its names") as caught,
+    ):
+        client.get(peer.base)
     assert "server_name" not in str(caught.value)
     assert "verify=False" in str(caught.value)
 

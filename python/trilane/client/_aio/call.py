@@ -13,7 +13,7 @@ from trilane.client._flow.routes import Attempt, Entry, Route, Ticket
 from trilane.client._flow.timeouts import Timeouts
 from trilane.client._flow.uploading import is_answered
 from trilane.client._flow.watching import Watched
-from trilane.client.errors import Error, Full, WriteTimeout
+from trilane.client.errors import Full, WriteTimeout
 
 from .deadlines import Limit
 from .link import Link
@@ -80,7 +80,7 @@ class Call:
                 exchange = link.submit(request, timed=self.watched.timed)
         except Full:
             return False
-        except Error as error:
+        except Exception as error:  # noqa: BLE001 - the task that waits raises it
             self.error = error
             return True
         self.exchange = exchange

@@ -145,7 +145,12 @@ def over_python_socket(
     if to.tunnel is not None:
         name = to.tunnel.host
         proxy = SocketConnection(sock)
-        answer = proxy.tunnel(to.tunnel.host, to.tunnel.port, to.tunnel.fields)
+        try:
+            answer = proxy.tunnel(to.tunnel.host, to.tunnel.port, to.tunnel.fields)
+        except BaseException:
+            sock.close()
+            proxy.close_file()
+            raise
         proxy_fields = answer[2]
         if answered is not None:
             answered(*answer)
