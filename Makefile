@@ -4,7 +4,7 @@
 PYTHON ?= python3
 FUZZ_SECONDS ?= 60
 # Parts of `make bench`: forms of experiments/load-generators.toml.
-FORMS ?= h1 h2 h3 large upload threads halting grpc rate memory
+FORMS ?= h1 h2 h3 large upload threads halting grpc templates rate memory
 # Processes that share the tests in Python; most tests wait more than they compute.
 TEST_PROCESSES ?= 3
 # Arguments for the commands: make race ARGS='https://example.org/ --blocks 20'

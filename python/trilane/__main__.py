@@ -12,11 +12,28 @@ if TYPE_CHECKING:
 NATIVE = frozenset({"load", "serve", "network"})
 
 
+# Of the extra `trilane[cli]`, which `trilane[lab]` has in it.
+_OF_COMMANDS = ("rich", "typer")
+
+
+def _lacking() -> str | None:
+    """What to type where packages are missing that every command in Python needs; None: nothing."""
+    from importlib.util import find_spec
+
+    absent = [name for name in _OF_COMMANDS if find_spec(name) is None]
+    if not absent:
+        return None
+    return f"needs {', '.join(absent)}: type: pip install 'trilane[lab]'"
+
+
 class Pages:
     """What `trilane load --html` asks for: nothing that draws is imported before."""
 
     def check(self, file: Path) -> None:
         """Raise what is in the way of a page, before anything is sent."""
+        lacking = _lacking()
+        if lacking is not None:
+            raise ValueError(f"it {lacking}")
         from trilane.cli import packages
 
         packages.need_lab("load --html")
@@ -38,6 +55,14 @@ def main() -> int:
         from trilane import _core
 
         return _core.main(["trilane", *arguments], Pages())
+    lacking = _lacking()
+    if lacking is not None:
+        asked = " ".join(["trilane", *arguments[:1]])
+        print(
+            f"trilane: error: `{asked}` {lacking}; load, serve and network do without",
+            file=sys.stderr,
+        )
+        return 1
     from trilane.cli import run
 
     return run(arguments)

@@ -189,6 +189,10 @@ class Connection:
         """
 
     @property
+    def proxy_fields(self) -> list[tuple[str, str]] | None:
+        """Fields of the answer by which a proxy made the tunnel; None without one."""
+
+    @property
     def capacity(self) -> int:
         """How many requests `submit` takes now: 1 with h1 when idle, else what the peer grants."""
 

@@ -18,9 +18,18 @@ _TESTS = Path(__file__).resolve().parents[1]
 
 @contextmanager
 def serving(
-    module: str, folder: Path, *, cert: Path, key: Path, alpn: Sequence[str]
+    module: str,
+    folder: Path,
+    *,
+    cert: Path,
+    key: Path,
+    alpn: Sequence[str],
+    requests: int = 1000,
 ) -> Iterator[tuple[int, int]]:
-    """Run the `app` of a module in `folder`: its port with TLS and QUIC, and that without."""
+    """Run the `app` of a module in `folder`: its port with TLS and QUIC, and that without.
+
+    It ends each connection after so many `requests`, as Hypercorn does.
+    """
     secure, plain = free_port(), free_port()
     settings = {
         "bind": [f"{HOST}:{secure}"],
@@ -30,6 +39,7 @@ def serving(
         "keyfile": str(key),
         "alpn_protocols": list(alpn),
         "graceful_timeout": 0,
+        "keep_alive_max_requests": requests,
     }
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "hypercorn.toml"

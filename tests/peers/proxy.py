@@ -51,7 +51,7 @@ def proxy(*, authorization: str | None = None, refuse: int | None = None) -> Ite
         url = urllib.parse.urlsplit(f"//{target}" if method == "CONNECT" else target)
         upstream = await asyncio.open_connection(url.hostname, url.port or 80)
         if method == "CONNECT":
-            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 Connection established\r\nVia: 1.1 tests\r\n\r\n")
         else:
             path = url.path + (f"?{url.query}" if url.query else "")
             kept = [part for part in rest if part and not part.lower().startswith("proxy-")]

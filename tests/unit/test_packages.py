@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import sys
 import tomllib
@@ -10,6 +11,7 @@ from importlib.metadata import packages_distributions
 import pytest
 
 from repository import ROOT
+from trilane import __main__ as entry
 from trilane.cli import app, packages
 
 COMMANDS = (
@@ -44,4 +46,30 @@ def test_every_package_of_the_lab_is_looked_for() -> None:
     brought = packages_distributions()
     looked_for = {brought[name][0] for name in packages._MODULES}
     # uv is a program, which contenders ask for themselves.
-    assert {name.lower().replace("_", "-") for name in looked_for} == extra - {"uv"}
+    assert {name.lower().replace("_", "-") for name in looked_for} == extra - {"uv", "trilane[cli]"}
+
+
+@pytest.mark.parametrize("arguments", [["race"], ["doctor"], ["--help"], []], ids=" ".join)
+def test_without_packages_of_the_commands_one_says_how_to_get_them(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if name in {"rich", "typer"} else find(name)
+    )
+    monkeypatch.setattr(sys, "argv", ["trilane", *arguments])
+    assert entry.main() == 1
+    asked = " ".join(["trilane", *arguments])
+    assert capsys.readouterr().err == (
+        f"trilane: error: `{asked}` needs rich, typer: type: pip install 'trilane[lab]';"
+        " load, serve and network do without\n"
+    )
+    with pytest.raises(ValueError, match=r"^it needs rich, typer: type: pip install"):
+        entry.Pages().check(ROOT / "page.html")
+
+
+def test_the_extra_of_the_commands_is_what_they_need() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["dependencies"] == []
+    extra = {re.split("[<>=]", each)[0] for each in project["optional-dependencies"]["cli"]}
+    assert extra == set(entry._OF_COMMANDS)

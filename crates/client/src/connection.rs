@@ -17,7 +17,7 @@ use crate::link::{self, Link, Socket};
 use crate::shared::Shared;
 use crate::slots::{Sink, Slots};
 use crate::state::State;
-use crate::{ConnectOptions, Error, Kind, Patience, TlsInfo, Version, connect};
+use crate::{ConnectOptions, Error, FieldList, Kind, Patience, TlsInfo, Version, connect};
 
 /// Requests that wait to leave together leave when they have this many bytes.
 const GATHERED: usize = 16 * 1024;
@@ -65,6 +65,7 @@ pub(crate) struct Ready {
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) local: Option<SocketAddr>,
     pub(crate) tls: Option<TlsInfo>,
+    pub(crate) proxy_fields: Option<FieldList>,
 }
 
 impl Connection {
@@ -105,6 +106,7 @@ impl Connection {
             peer: None,
             local: None,
             tls: None,
+            proxy_fields: None,
         };
         let scheme = if scheme == "https" { "https" } else { "http" };
         Self::new(ready, scheme, authority.to_owned(), true)
@@ -142,6 +144,7 @@ impl Connection {
                 peer: ready.peer,
                 local: ready.local,
                 tls: ready.tls,
+                proxy_fields: ready.proxy_fields,
             }),
         })
     }
@@ -164,6 +167,11 @@ impl Connection {
     /// What TLS agreed on.
     pub fn tls(&self) -> Option<&TlsInfo> {
         self.shared.tls.as_ref()
+    }
+
+    /// The fields of the answer by which a proxy made the tunnel; `None` without one.
+    pub fn proxy_fields(&self) -> Option<&FieldList> {
+        self.shared.proxy_fields.as_ref()
     }
 
     /// Whether no other thread is at work on the connection just now, so that what does not wait

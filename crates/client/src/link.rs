@@ -367,7 +367,7 @@ pub(crate) fn failure(over: Over, cause: Option<Errno>) -> Error {
 fn connection_error(error: ConnectionError) -> Error {
     Error {
         kind: slots::kind(error.kind),
-        message: error.to_string(),
+        message: slots::told(error.kind, error.to_string()),
         stream_id: None,
         code: Some(error.code).filter(|&code| code != 0),
         unprocessed: Unprocessed::Unknown,

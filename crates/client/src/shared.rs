@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::keeper::Keeper;
 use crate::link::Socket;
 use crate::state::State;
-use crate::{Error, Kind, TlsInfo, Version, keeper};
+use crate::{Error, FieldList, Kind, TlsInfo, Version, keeper};
 
 /// What the handles of a connection share.
 #[derive(Debug)]
@@ -30,6 +30,7 @@ pub(crate) struct Shared {
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) local: Option<SocketAddr>,
     pub(crate) tls: Option<TlsInfo>,
+    pub(crate) proxy_fields: Option<FieldList>,
 }
 
 impl Shared {

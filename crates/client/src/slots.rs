@@ -3,7 +3,7 @@
 use std::mem;
 use std::thread::Thread;
 
-use trilane_wire::{ErrorKind, Events, FieldList, Fields, Head, StreamError, StreamId};
+use trilane_wire::{ErrorKind, Events, FieldList, Fields, Head, StreamError, StreamId, h1, h2, h3};
 
 use crate::{Error, Kind};
 
@@ -373,12 +373,30 @@ impl From<StreamError> for Error {
     fn from(error: StreamError) -> Self {
         Self {
             kind: kind(error.kind),
-            message: error.to_string(),
+            message: told(error.kind, error.to_string()),
             stream_id: None,
             code: error.code,
             unprocessed: error.unprocessed,
         }
     }
+}
+
+/// The message of an error, with the numbers where it is about our limits: those of its version are
+/// among them.
+pub(crate) fn told(kind: ErrorKind, message: String) -> String {
+    if kind != ErrorKind::Limit || !message.contains("limit") {
+        return message;
+    }
+    let h1 = h1::Limits::default();
+    format!(
+        "{message}: it is {} KiB, {} fields and {} informational responses over HTTP/1.1, {} KiB over \
+         HTTP/2, {} KiB over HTTP/3",
+        h1.head_bytes / 1024,
+        h1.fields,
+        h1.informational,
+        h2::Config::default().header_list / 1024,
+        h3::Config::default().field_section / 1024,
+    )
 }
 
 pub(crate) fn kind(kind: ErrorKind) -> Kind {

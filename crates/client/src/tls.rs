@@ -126,7 +126,19 @@ pub(crate) fn failure(message: &str) -> Error {
     let message = [
         ("--cacert FILE", "verify=\"FILE\""),
         ("--insecure", "verify=False"),
-        ("--sni NAME", "server_name=\"NAME\""),
+        (
+            "give one of its names with --sni NAME",
+            "ask for it by one of its names",
+        ),
+        (
+            "give the name it serves with --sni NAME",
+            "ask for it by the name it serves",
+        ),
+        (
+            "does not know the name (--sni NAME)",
+            "does not know the name",
+        ),
+        ("give one with --sni NAME", "ask for it by one"),
         ("--cert FILE --key FILE", "cert=(\"FILE\", \"KEY\")"),
         ("--cert and --key", "cert"),
     ]

@@ -29,6 +29,8 @@ pub struct Stream {
     asking: Option<Box<Asking>>,
     /// What goes to the origin before anything else.
     announced: Vec<u8>,
+    /// The fields of the answer by which a proxy made the tunnel.
+    proxy_fields: Option<Box<FieldList>>,
     tls: Option<Box<tls::Session>>,
     /// From [`Phase::Open`] on, or from the handshake on where requests may go in early data.
     codec: Option<Codec>,
@@ -55,6 +57,7 @@ impl Stream {
             since: now,
             asking: None,
             announced: Vec::new(),
+            proxy_fields: None,
             tls: None,
             codec: None,
             early: Vec::new(),
@@ -70,6 +73,11 @@ impl Stream {
     /// the PROXY protocol. Say so before [`Self::connected`].
     pub fn announce(&mut self, header: Vec<u8>) {
         self.announced = header;
+    }
+
+    /// Takes the fields of the answer by which a proxy made the tunnel, once.
+    pub fn take_proxy_fields(&mut self) -> Option<FieldList> {
+        self.proxy_fields.take().map(|fields| *fields)
     }
 
     /// The byte stream is there.
@@ -156,7 +164,10 @@ impl Stream {
             Ok(None) => return Ok(Progress::Same),
             Err((status, reason)) => return Err(Over::Tunnel(status, reason)),
         };
-        self.asking = None;
+        self.proxy_fields = self
+            .asking
+            .take()
+            .map(|asking| Box::new(asking.into_fields()));
         let greeted = self.greet(now)?;
         match &mut bytes[taken..] {
             [] => Ok(greeted),

@@ -1,8 +1,8 @@
 //! A tunnel through a proxy: CONNECT (RFC 9110 §9.3.6) over HTTP/1.1.
 
 use trilane_wire::{
-    Content, Encoding, Events, Fields, Head, OneOff, Refused, Request, RequestError, StreamError,
-    StreamId, h1,
+    Content, Encoding, Events, FieldList, Fields, Head, OneOff, Refused, Request, RequestError,
+    StreamError, StreamId, h1,
 };
 
 /// The request for a tunnel.
@@ -46,17 +46,22 @@ pub(crate) struct Asking {
 struct Answer {
     status: Option<u16>,
     reason: String,
+    fields: FieldList,
 }
 
 impl Events for Answer {
     // The reason phrase comes with the fields.
     const FIELDS: bool = true;
+    const ORIGINAL_CASE: bool = true;
 
     fn head(&mut self, _stream: StreamId, head: Head<'_>) {
         self.status = Some(head.status);
         self.reason = String::from_utf8_lossy(head.reason)
             .escape_default()
             .to_string();
+        for (name, value) in head.fields.iter() {
+            self.fields.push(name, value);
+        }
     }
 
     fn data(&mut self, _stream: StreamId, _bytes: &[u8]) {}
@@ -74,6 +79,11 @@ impl Asking {
             codec,
             answer: Answer::default(),
         })
+    }
+
+    /// The fields of the proxy's answer.
+    pub(crate) fn into_fields(self) -> FieldList {
+        self.answer.fields
     }
 
     /// Takes what the proxy sends. Once the tunnel is there it says how many bytes of it were the

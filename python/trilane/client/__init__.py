@@ -4,6 +4,7 @@
 - `Client`: connections kept and shared, by any number of threads.
 - `AsyncClient`: the same for asyncio.
 - `trilane.client.requests` and `trilane.client.httpx`: under the libraries of those names.
+- `trilane.client.hyper`: the names of hyper.
 
 Every error is an `Error`, and also the builtin that it is like.
 """
@@ -14,7 +15,18 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 from . import errors
-from .errors import *  # noqa: F403 - `__all__` of `errors` says which
+
+try:
+    importlib.import_module("trilane._core")
+except ImportError as error:
+    if "subinterpreter" not in str(error):
+        raise
+    raise ImportError(
+        "trilane.client cannot be imported in an isolated interpreter, which has a lock of its own:"
+        " what binds Rust to Python does not support that yet"
+        " (https://github.com/PyO3/pyo3/issues/576). Use threads, which wait side by side, or"
+        " processes"
+    ) from error
 
 if TYPE_CHECKING:
     from ._aio import AsyncClient, AsyncResponse
@@ -23,6 +35,7 @@ if TYPE_CHECKING:
     from ._flow.timeouts import Timeouts
     from ._pool import Client, Response
     from .auth import BasicAuth, BearerAuth, DigestAuth, NetRCAuth
+    from .errors import *  # noqa: F403 - `__all__` of `errors` says which
     from .http import HTTPConnection, HTTPResponse, HTTPSConnection
 
 __all__ = [
@@ -45,7 +58,7 @@ __all__ += errors.__all__
 
 
 # Imported when they are asked for: a program that uses one of them does not pay for the others.
-_HOMES: Final = {
+_HOMES: Final[dict[str, str]] = {
     "AsyncClient": "._aio",
     "AsyncResponse": "._aio",
     "BasicAuth": ".auth",
@@ -60,7 +73,7 @@ _HOMES: Final = {
     "Response": "._pool",
     "Retries": "._flow.repeating",
     "Timeouts": "._flow.timeouts",
-}
+} | dict.fromkeys(errors.__all__, ".errors")
 
 
 def __getattr__(name: str) -> Any:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from trilane.client import errors
 from trilane.client._flow.content import BLOCK
-from trilane.client.errors import LimitExceeded
 
 if TYPE_CHECKING:
     from trilane._core import Exchange
@@ -67,7 +67,7 @@ class Early:
         self._kept += exchange.read1(-1, 0)
         if self._most is not None and len(self._kept) > self._most:
             self.is_over = True
-            raise LimitExceeded(
+            raise errors.LimitExceeded(
                 f"{self._url} has answered with more than max_content={self._most} bytes before all"
                 " of the request's content was sent: read them meanwhile, by stream() of"
                 " AsyncClient, or allow more with Client(max_content=...)",

@@ -2,15 +2,25 @@
 
 Every class also inherits the builtin, or the class of `http.client`, that code written for sockets
 or for `http.client` catches. `stream_id`, `error_code` and `retryable` say more where it is known.
-The native part raises these through `of`.
+The native part raises these through `of`. Those that inherit from classes of `http.client` and
+`ssl` are made when they are first asked for, because these two take longer to import than all of
+`trilane.client`: write `errors.TLSError` where the name is not needed at once.
 """
 
 from __future__ import annotations
 
-import http.client
-import socket
-import ssl
-from typing import Any, Final
+from _socket import gaierror
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from trilane.client._inheriting import (
+        ConnectionClosed,
+        IncompleteBody,
+        LimitExceeded,
+        RemoteProtocolError,
+        TLSError,
+    )
 
 __all__ = [
     "ClientClosed",
@@ -104,16 +114,12 @@ class ConnectFailed(Error, ConnectionError):
     """No connection could be made."""
 
 
-class ResolveError(ConnectFailed, socket.gaierror):
+class ResolveError(ConnectFailed, gaierror):
     """The name of the host was not found."""
 
 
 class ConnectionRefused(ConnectFailed, ConnectionRefusedError):
     """No program listens at that address and port."""
-
-
-class TLSError(ConnectFailed, ssl.SSLError):
-    """The handshake failed: a certificate that is not trusted, an alert, no common version."""
 
 
 class ProxyError(ConnectFailed):
@@ -152,49 +158,12 @@ class RemoteError(Error):
     """The peer, or the way to it, failed after the connection had been made."""
 
 
-class ConnectionClosed(RemoteError, http.client.RemoteDisconnected):
-    """The connection ended before the response did; `retryable` tells whether it had begun."""
-
-
 class StreamReset(RemoteError, ConnectionResetError):
     """The peer ended this one request; `error_code` says why (RFC 9113 §7, RFC 9114 §8.1)."""
 
 
 class GoAway(RemoteError, ConnectionResetError):
     """The peer takes no more requests on this connection, and this one was not processed."""
-
-
-class RemoteProtocolError(RemoteError, http.client.HTTPException):
-    """The peer broke the rules of HTTP."""
-
-
-class LimitExceeded(RemoteProtocolError):
-    """The peer sent more than a limit allows: a head, fields, a flood of frames, content."""
-
-
-class IncompleteBody(RemoteError, http.client.IncompleteRead):
-    """The response's content ended early.
-
-    `partial` holds what arrived and was not handed out before; `expected` is the number of bytes
-    that were still to come, or None where the length was not known.
-    """
-
-    partial: bytes
-    expected: int | None
-
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        partial: bytes = b"",
-        expected: int | None = None,
-        stream_id: int | None = None,
-        error_code: int | None = None,
-        retryable: bool = False,
-    ) -> None:
-        super().__init__(message, stream_id=stream_id, error_code=error_code, retryable=retryable)
-        self.partial = partial
-        self.expected = expected
 
 
 class _Answered(RemoteError):
@@ -237,26 +206,38 @@ class DecodingError(RemoteError, ValueError):
     """
 
 
-_KINDS: Final[dict[str, type[Error]]] = {
-    "resolve": ResolveError,
-    "refused": ConnectionRefused,
-    "connect": ConnectFailed,
-    "tls": TLSError,
-    "proxy": ProxyError,
-    "version": VersionUnavailable,
-    "connect_timeout": ConnectTimeout,
-    "read_timeout": ReadTimeout,
-    "write_timeout": WriteTimeout,
-    "closed": ConnectionClosed,
-    "reset": StreamReset,
-    "goaway": GoAway,
-    "protocol": RemoteProtocolError,
-    "limit": LimitExceeded,
-    "body": IncompleteBody,
-    "decoding": DecodingError,
-    "local": InvalidRequest,
-    "full": Full,
+_INHERITING: Final = frozenset(
+    {"ConnectionClosed", "IncompleteBody", "LimitExceeded", "RemoteProtocolError", "TLSError"}
+)
+_KINDS: Final = {
+    "resolve": "ResolveError",
+    "refused": "ConnectionRefused",
+    "connect": "ConnectFailed",
+    "tls": "TLSError",
+    "proxy": "ProxyError",
+    "version": "VersionUnavailable",
+    "connect_timeout": "ConnectTimeout",
+    "read_timeout": "ReadTimeout",
+    "write_timeout": "WriteTimeout",
+    "closed": "ConnectionClosed",
+    "reset": "StreamReset",
+    "goaway": "GoAway",
+    "protocol": "RemoteProtocolError",
+    "limit": "LimitExceeded",
+    "body": "IncompleteBody",
+    "decoding": "DecodingError",
+    "local": "InvalidRequest",
+    "full": "Full",
 }
+
+
+def __getattr__(name: str) -> Any:
+    """A class that inherits from one of `http.client` or `ssl`, made now."""
+    if name not in _INHERITING:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # Not an import statement: what is below may not import what is above it.
+    made = globals()[name] = getattr(import_module("trilane.client._inheriting"), name)
+    return made
 
 
 def of(
@@ -267,6 +248,6 @@ def of(
     retryable: bool = False,  # the native part passes it by position
 ) -> Error:
     """The error of a kind that the native part names; an unknown kind gives a plain `Error`."""
-    return _KINDS.get(kind, Error)(
-        message, stream_id=stream_id, error_code=error_code, retryable=retryable
-    )
+    name = _KINDS.get(kind, "Error")
+    made: type[Error] = globals().get(name) or __getattr__(name)
+    return made(message, stream_id=stream_id, error_code=error_code, retryable=retryable)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import urllib3
 from requests.adapters import (
     DEFAULT_POOLBLOCK,
     DEFAULT_POOLSIZE,
@@ -28,6 +29,14 @@ from trilane.client._adapters.requests_pool import Pools
 from trilane.client._flow.routes import VERSIONS, Policy
 
 __all__ = ["TrilaneAdapter"]
+
+if hasattr(urllib3, "ResponsePromise"):
+    raise ImportError(
+        f"the module urllib3 is of urllib3-future {urllib3.__version__}, which niquests brings, and"
+        " whose pools have other connections under them. Have niquests in an environment of its"
+        " own, or beside urllib3: URLLIB3_NO_OVERRIDE=1 pip install niquests --no-binary"
+        " urllib3-future, and then pip install --force-reinstall urllib3"
+    )
 
 
 class TrilaneAdapter(HTTPAdapter):
@@ -57,7 +66,7 @@ class TrilaneAdapter(HTTPAdapter):
         *,
         versions: Sequence[str] = VERSIONS,
     ) -> None:
-        self.versions = Policy(tuple(versions)).versions
+        self.versions = Policy(tuple(versions)).checked().versions
         super().__init__(pool_connections, pool_maxsize, max_retries, pool_block)
 
     def init_poolmanager(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +22,21 @@ from client.waits import PATIENCE_S
 from trilane.lab.targets.servers import Server, embedded
 
 MakeSession = Callable[..., requests.Session]
+
+
+def test_another_urllib3_is_named() -> None:
+    """As where niquests is installed, whose urllib3-future has these promises."""
+    code = "import urllib3; urllib3.ResponsePromise = object; import trilane.client.requests"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "ImportError: the module urllib3 is of urllib3-future" in done.stderr
 
 
 @contextlib.contextmanager

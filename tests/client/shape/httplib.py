@@ -1,16 +1,24 @@
 """CPython's own tests of `http.client`, with our module in its place.
 
-`cpython/test_httplib.py.txt` is the file of Python 3.11.7 as it is (its licence is beside it); the
-ending keeps linters and pytest away. `differences.toml` says which of its cases do not hold here.
+`cpython/test_httplib.py.txt` is the file of Python 3.11.7 as it is (its licence is beside it), and
+those of 3.12.1 and 3.13.0 have their version in the name; the ending keeps linters and pytest away.
+Each is for its own Python. `differences.toml` says which of the cases do not hold here.
+
+`python -m client.shape.httplib` prints the outcome of each case with the Python that runs it, as
+JSON.
 """
 
 from __future__ import annotations
 
 import builtins
 import http
+import json
+import os
 import sys
+import tempfile
 import tomllib
 import unittest
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,7 +31,14 @@ from test import support  # type: ignore[import-not-found] # not in typeshed
 import trilane.client.http
 
 HERE = Path(__file__).parent
-SOURCE = HERE / "cpython" / "test_httplib.py.txt"
+RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
+SOURCES = {
+    "3.11": HERE / "cpython" / "test_httplib.py.txt",
+    "3.12": HERE / "cpython" / "test_httplib_3_12.py.txt",
+    "3.13": HERE / "cpython" / "test_httplib_3_13.py.txt",
+}
+# What is newer has the cases of the newest that is here.
+SOURCE = SOURCES.get(RUNNING, SOURCES["3.13"])
 TABLE = HERE / "differences.toml"
 
 
@@ -35,6 +50,8 @@ class Difference:
     reason: str
     skipped: bool
     cases: tuple[str, ...]
+    versions: tuple[str, ...]
+    """Of Python, whose cases these are; none: of all that have them."""
 
 
 @cache
@@ -47,14 +64,20 @@ def differences() -> tuple[Difference, ...]:
             " ".join(one["reason"].split()),
             one.get("skipped", False),
             tuple(one["cases"]),
+            tuple(one.get("versions", ())),
         )
         for one in table["difference"]
     )
 
 
-def listed() -> dict[str, Difference]:
-    """The table by case."""
-    return {case: one for one in differences() for case in one.cases}
+def listed(version: str = RUNNING) -> dict[str, Difference]:
+    """The table by case, for a version of Python."""
+    return {
+        case: one
+        for one in differences()
+        if not one.versions or version in one.versions
+        for case in one.cases
+    }
 
 
 @cache
@@ -108,3 +131,13 @@ def outcome(case: unittest.TestCase) -> tuple[str, str]:
     if result.skipped:
         return "skipped", result.skipped[0][1]
     return "passed", ""
+
+
+if __name__ == "__main__":
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+        # CPython's cases leave sockets of their own to the collector, and files where they run.
+        warnings.simplefilter("ignore", ResourceWarning)
+        os.chdir(folder)
+        outcomes = {name: outcome(case) for name, case in cases().items()}
+        os.chdir(HERE)
+    print("\n" + json.dumps(outcomes))

@@ -93,7 +93,7 @@ class Connection(FakeConnection):
     """A connection whose requests get what the script says, which may be an error of `submit`."""
 
     capacity = 100
-    local = tls_info = None
+    local = tls_info = proxy_fields = None
 
     def __init__(self, server: Server, version: str, arguments: dict[str, Any]) -> None:
         super().__init__()

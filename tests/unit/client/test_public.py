@@ -10,13 +10,15 @@ import pytest
 
 import trilane.client
 import trilane.client.http
+import trilane.client.hyper
 
-PUBLIC = {"auth", "errors", "fields", "http", "httpx", "httpx2", "requests", "tls"}
+PUBLIC = {"auth", "errors", "fields", "http", "httpx", "httpx2", "hyper", "requests", "tls"}
 
 
 def test_nothing_else_is_public() -> None:
     assert _modules(trilane.client.__path__) == PUBLIC
     assert _modules(trilane.client.http.__path__) == set()
+    assert _modules(trilane.client.hyper.__path__) == {"contrib"}
 
 
 @pytest.mark.parametrize("name", sorted(set(trilane.client.__all__)))

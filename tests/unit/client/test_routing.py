@@ -344,11 +344,14 @@ def test_a_proxy_that_forwards_has_one_set_of_connections() -> None:
         {"versions": ("http/1.1",)},
         {"max_connections": 0},
         {"max_per_origin": 0},
+        {"idle_s": -1.0},
+        {"idle_s": float("nan")},
+        {"alternatives": "x"},
     ],
 )
 def test_a_policy_out_of_range(policy: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"versions=|at least 1"):
-        Policy(**policy)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"versions=|at least 1|idle_timeout=|alternatives="):
+        Policy(**policy).checked()  # type: ignore[arg-type]
 
 
 def test_cleartext_http_1_never_waits_for_the_first() -> None:

@@ -25,8 +25,10 @@ pub(super) struct TcpAttempt {
     /// Taken when the attempt is ready.
     parts: Option<(OwnedFd, Stream)>,
     slots: Slots,
-    /// For messages.
+    /// What is to be reached, for messages.
     target: String,
+    /// Whom the socket goes to, for messages: the target, or the proxy to it.
+    next: String,
     peer: Option<SocketAddr>,
 }
 
@@ -36,7 +38,14 @@ impl TcpAttempt {
         options: &ConnectOptions,
         config: &Arc<StreamConfig>,
     ) -> Result<Self, Error> {
-        let target = format!("{}:{} ({peer})", options.host, options.port);
+        let origin = format!("{}:{}", options.host, options.port);
+        let (target, next) = if let Some(proxy) = &options.proxy {
+            let next = format!("the proxy {} ({peer}) for {origin}", proxy.host);
+            (origin, next)
+        } else {
+            let target = format!("{origin} ({peer})");
+            (target.clone(), target)
+        };
         let how = Options {
             source: options.source,
             congestion_control: None,
@@ -44,19 +53,20 @@ impl TcpAttempt {
         let socket = stream::connect(peer, how).map_err(|Unmade { what, error }| {
             Error::new(refusal(&error), format!("{what}: {error}"))
         })?;
-        Ok(Self::new(socket, target, Some(peer), config))
+        Ok(Self::new(socket, target, next, Some(peer), config))
     }
 
     pub(super) fn unix(path: &Path, config: &Arc<StreamConfig>) -> Result<Self, Error> {
         let target = path.display().to_string();
         let socket =
             stream::connect_unix(path).map_err(|unmade| no_connection(&target, &unmade.error))?;
-        Ok(Self::new(socket, target, None, config))
+        Ok(Self::new(socket, target.clone(), target, None, config))
     }
 
     fn new(
         socket: OwnedFd,
         target: String,
+        next: String,
         peer: Option<SocketAddr>,
         config: &Arc<StreamConfig>,
     ) -> Self {
@@ -64,6 +74,7 @@ impl TcpAttempt {
             parts: Some((socket, Stream::new(Arc::clone(config), Instant::now()))),
             slots: Slots::default(),
             target,
+            next,
             peer,
         }
     }
@@ -98,11 +109,11 @@ impl TcpAttempt {
         let Some((socket, stream)) = &mut self.parts else {
             return Ok(None);
         };
-        let target = &self.target;
-        let over = |over| self::over(over, target);
+        let (target, next) = (&self.target, &self.next);
+        let over = |over| self::over(over, target, next);
         if stream.phase() == Phase::Connecting {
             let connected = stream::is_connected(&*socket)
-                .map_err(|error| no_connection(target, &error.into()))?;
+                .map_err(|error| no_connection(next, &error.into()))?;
             if !connected {
                 return Ok(None);
             }
@@ -130,7 +141,11 @@ impl TcpAttempt {
                     return Err(over(stream.eof(false, &mut Sink(&mut self.slots))));
                 }
                 Received::Failed(error) => {
-                    let message = format!("{target} ended in the {}: {error}", doing(stream));
+                    let who = match stream.phase() {
+                        Phase::Tunnelling => next,
+                        _ => target,
+                    };
+                    let message = format!("{who} ended in the {}: {error}", doing(stream));
                     return Err(Error::new(lost(stream.phase()), message));
                 }
             }
@@ -140,7 +155,8 @@ impl TcpAttempt {
     }
 
     fn ready(&mut self) -> Option<Ready> {
-        let (socket, stream) = self.parts.take()?;
+        let (socket, mut stream) = self.parts.take()?;
+        let proxy_fields = stream.take_proxy_fields();
         let local = stream::local_address(&socket);
         let link = Link::Stream(Box::new(stream));
         Some(Ready {
@@ -150,6 +166,7 @@ impl TcpAttempt {
             slots: std::mem::take(&mut self.slots),
             peer: self.peer,
             local,
+            proxy_fields,
         })
     }
 }
@@ -171,9 +188,9 @@ fn lost(phase: Phase) -> Kind {
     }
 }
 
-/// The end of an attempt, in the words of somebody who wants to reach `target`.
-fn over(over: Over, target: &str) -> Error {
-    let proxy = format!("the proxy for {target}");
+/// The end of an attempt, in the words of somebody who wants to reach `target` and talks to `proxy`
+/// where there is one.
+fn over(over: Over, target: &str, proxy: &str) -> Error {
     match over {
         Over::Version(_) => {
             let message = format!("{target} does not speak HTTP/2: allow h1 too");

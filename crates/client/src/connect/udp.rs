@@ -89,6 +89,7 @@ impl UdpAttempt {
             slots,
             peer: Some(self.peer),
             local: self.local,
+            proxy_fields: None,
         }))
     }
 

@@ -11,6 +11,7 @@ use super::buffer::Readable;
 use super::connect::{is_secure, version_of};
 use super::errors;
 use super::exchange::PyExchange;
+use super::fields;
 use super::fields::Given;
 use super::released::Released;
 use super::waiting::quick;
@@ -68,6 +69,12 @@ impl PyConnection {
         let certificates = info.certificates.iter().map(|der| PyBytes::new(py, der));
         dict.set_item("certificates", PyList::new(py, certificates)?)?;
         Ok(Some(dict))
+    }
+
+    #[getter]
+    fn proxy_fields<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
+        let fields = self.0.proxy_fields();
+        fields.map(|fields| fields::pairs(py, fields)).transpose()
     }
 
     #[getter]

@@ -58,16 +58,48 @@ impl<'py> Given<'py> {
 
 fn pair<'py>(field: &Bound<'py, PyAny>) -> PyResult<(Text<'py>, Text<'py>)> {
     let (name, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) =
-        field.extract().map_err(|_| wrong(field))?;
-    Ok((Text::new(name)?, Text::new(value)?))
+        field.extract().map_err(|_| no_pair(field))?;
+    let value = Text::new(value)?.map_err(|found| no_value(&name, &found))?;
+    let name = Text::new(name)?.map_err(|found| no_name(&found))?;
+    Ok((name, value))
 }
 
-fn wrong(found: &Bound<'_, PyAny>) -> PyErr {
-    let kind = found.get_type().name();
+fn no_name(found: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!(
-        "a field is a tuple of a name and a value, each str or bytes, not {}",
-        kind.map_or_else(|_| "that".to_owned(), |name| name.to_string())
+        "the name of a field is of type {}: give str or bytes",
+        kind_of(found)
     ))
+}
+
+/// The error for what is no pair. What it holds may be a secret, and is not told.
+fn no_pair(found: &Bound<'_, PyAny>) -> PyErr {
+    let what = match found.cast::<PyTuple>() {
+        Ok(tuple) => format!("a tuple of {}", tuple.len()),
+        Err(_) => kind_of(found),
+    };
+    PyTypeError::new_err(format!(
+        "a field is a tuple of a name and a value, each str or bytes, not {what}"
+    ))
+}
+
+fn no_value(name: &Bound<'_, PyAny>, found: &Bound<'_, PyAny>) -> PyErr {
+    let way_out = if found.is_none() {
+        "leave the field out, or give str or bytes"
+    } else {
+        "give str or bytes, as by str(value)"
+    };
+    let name = name
+        .repr()
+        .map_or_else(|_| "a field".to_owned(), |name| name.to_string());
+    PyTypeError::new_err(format!(
+        "the value of the field {name} is of type {}: {way_out}",
+        kind_of(found)
+    ))
+}
+
+fn kind_of(found: &Bound<'_, PyAny>) -> String {
+    let kind = found.get_type().name();
+    kind.map_or_else(|_| "that".to_owned(), |name| name.to_string())
 }
 
 /// What Python calls text, as the bytes that are sent.
@@ -77,15 +109,16 @@ enum Text<'py> {
 }
 
 impl<'py> Text<'py> {
-    fn new(value: Bound<'py, PyAny>) -> PyResult<Self> {
+    /// The object itself where it is neither str nor bytes.
+    fn new(value: Bound<'py, PyAny>) -> PyResult<Result<Self, Bound<'py, PyAny>>> {
         let value = match value.cast_into::<PyString>() {
-            Ok(text) => return Self::encoded(text),
+            Ok(text) => return Self::encoded(text).map(Ok),
             Err(other) => other.into_inner(),
         };
-        match value.cast_into::<PyBytes>() {
+        Ok(match value.cast_into::<PyBytes>() {
             Ok(bytes) => Ok(Self::Bytes(bytes)),
-            Err(other) => Err(wrong(&other.into_inner())),
-        }
+            Err(other) => Err(other.into_inner()),
+        })
     }
 
     /// ISO-8859-1 is what RFC 9110 §5.5 says of old for bytes above ASCII.

@@ -98,6 +98,9 @@ class AsyncClient(
             await asyncio.sleep(0)
         self._closed = True
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} with {len(self.connections)} connections>"
+
     async def __aenter__(self) -> Self:
         return self
 

@@ -203,7 +203,7 @@ class Pool:
         waits = call is not None and call.future is not None and not call.future.done()
         now = self.loop.time()
         if isinstance(outcome, Exception):
-            error = outcome if isinstance(outcome, Error) else None
+            error = attempt.told(outcome) if isinstance(outcome, Error) else None
             again = error is not None and self.router.failed(attempt, error, now)
             if error is None:
                 self.router.abandoned(attempt, now)

@@ -249,6 +249,21 @@ class AsyncResponse(BaseResponse):
     def _request_sent(self) -> Request:
         return self._call.request
 
+    def _kept(self) -> dict[str, Any]:
+        return {
+            "reason": self.reason,
+            "informational": self.informational,
+            "trailers": self._exchange.trailers(),
+            "peer": self.peer,
+            "local": self.local,
+            "tls_info": self.tls_info,
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        past: Any = _Past(state)
+        self._call = self._exchange = self._link = past
+        self._ended = True
+
     def _peek(self) -> list[tuple[str, str]]:
         return self._exchange.fields()
 
@@ -283,3 +298,35 @@ class AsyncResponse(BaseResponse):
         else:
             self._link.written()
         return piece
+
+
+class _Past:
+    """What an `AsyncResponse` that was pickled asks of its call, its exchange and its link."""
+
+    complete = True
+    unread = 0
+    entry = None
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        self.method = state["method"]
+        self.version = state["version"]
+        self.stream_id = state["stream_id"]
+        self.reason = state["reason"]
+        self.informational = state["informational"]
+        self.peer = state["peer"]
+        self.local = state["local"]
+        self.tls_info = state["tls_info"]
+        self._trailers = state["trailers"]
+        # It takes the place of all of these.
+        self.request = self.connection = self.pool = self
+
+    def trailers(self) -> list[tuple[str, str]]:
+        """The fields after the content."""
+        trailers: list[tuple[str, str]] = self._trailers
+        return trailers
+
+    def finish(self, _call: object, *, complete: bool = False) -> None:
+        """There is no connection to be given back."""
+
+    async def stopped(self) -> None:
+        """Nothing is being sent."""

@@ -7,11 +7,9 @@ of a `Memory` holds a lock around each call, or lives on one event loop.
 from __future__ import annotations
 
 import re
-import urllib.parse
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from trilane.client._flow.origins import Origin, split
 
@@ -42,8 +40,7 @@ _ENTRY: Final = re.compile(
 _PARAMETER: Final = re.compile(r';\s*([^=;\s]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s;,"]+))')
 
 
-@dataclass(frozen=True, slots=True)
-class Alternative:
+class Alternative(NamedTuple):
     """One way to reach an origin."""
 
     protocol: str
@@ -99,7 +96,12 @@ def _alternative(entry: re.Match[str], origin: Origin) -> Alternative | None:
             persist = (quoted or token) == "1"
     if port == 0 or max_age == 0.0:
         return None
-    return Alternative(urllib.parse.unquote(entry["protocol"]), host, port, max_age, persist)
+    protocol = entry["protocol"]
+    if "%" in protocol:
+        from urllib.parse import unquote  # noqa: PLC0415 - those in use are plain
+
+        protocol = unquote(protocol)
+    return Alternative(protocol, host, port, max_age, persist)
 
 
 class Learns(Protocol):
@@ -117,17 +119,19 @@ def learn(pool: Learns, origin: Origin, fields: Sequence[tuple[str, str]]) -> No
         pool.learn(origin, ", ".join(values), float(ages[0][:10]) if ages else 0.0)
 
 
-@dataclass(slots=True)
 class _Known:
     """What is remembered of one origin."""
 
-    alternatives: list[tuple[float, Alternative]] = field(default_factory=list)
-    """With the instant when each ceases to be fresh."""
-    broken: dict[tuple[str, int], tuple[float, int]] = field(default_factory=dict)
-    """By host and port: until when it is left alone, and how often it has failed in a row."""
-    value: str = ""
-    """The field that was learnt last, and when."""
-    learnt: float = 0.0
+    __slots__ = ("alternatives", "broken", "learnt", "value")
+
+    def __init__(self) -> None:
+        self.alternatives: list[tuple[float, Alternative]] = []
+        """With the instant when each ceases to be fresh."""
+        self.broken: dict[tuple[str, int], tuple[float, int]] = {}
+        """By host and port: until when it is left alone, and how often it has failed in a row."""
+        self.value = ""
+        """The field that was learnt last, and when."""
+        self.learnt = 0.0
 
 
 class Memory:

@@ -36,12 +36,12 @@ from trilane.client._flow.settable import Settable
 from trilane.client._flow.steps import Flow
 from trilane.client._flow.timeouts import TimeoutGiven, Timeouts, timeouts
 from trilane.client._flow.whole import MOST_CONTENT, Bounds
-from trilane.client.tls import Certificate, Verify, tls_of
 
 if TYPE_CHECKING:
     from trilane.client._flow.cookies import CookiesGiven
     from trilane.client._flow.forms import Params
     from trilane.client.auth import AuthGiven
+    from trilane.client.tls import Certificate, Verify
 
 Answer = TypeVar("Answer")
 Context = TypeVar("Context")
@@ -128,12 +128,12 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
             alternatives=alternatives,
             race_unannounced=race,
             unix=unix,
-        )
+        ).checked()
         limits, bounds = timeouts(timeout, Timeouts()), Bounds.of(max_content, max_decoded)
         learns = "h3" in policy.versions and alternatives != "off"
         self._settings = Settings(
             policy,
-            partial(tls_of, verify, cert) if tls is None else lambda: tls,
+            partial(_tls, verify, cert) if tls is None else lambda: tls,
             source,
             headers,
             how_to(Proxies.of(proxies), limits, bounds, learns=learns),
@@ -323,3 +323,9 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
         if not name.startswith("_") and not hasattr(type(self), name):
             refuse_attribute(self, name)
         object.__setattr__(self, name, value)
+
+
+def _tls(verify: Verify, cert: Certificate) -> Tls:
+    from trilane.client.tls import tls_of  # noqa: PLC0415 - it needs `ssl`, many clients do not
+
+    return tls_of(verify, cert)

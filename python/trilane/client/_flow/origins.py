@@ -6,10 +6,7 @@ a clean path is handed on as it is.
 
 from __future__ import annotations
 
-import base64
-import ipaddress
 import re
-import urllib.parse
 from typing import Final, NamedTuple
 
 from trilane.client.errors import InvalidRequest
@@ -85,8 +82,14 @@ def parse(url: str) -> Address:
         InvalidRequest: the URL is none; the message says why.
     """
     # The way of most requests: an origin seen before, and a path that needs nothing.
-    slash = url.find("/", _SHORTEST)
-    known = _known.get(url[:slash])
+    try:
+        slash = url.find("/", _SHORTEST)
+        known = _known.get(url[:slash])
+    except (AttributeError, TypeError):
+        raise InvalidRequest(
+            f"the URL {url!r} is of type {type(url).__name__}: give a str, as by url.decode() of"
+            " bytes or str(url) of an object"
+        ) from None
     if known is not None:
         target = url[slash:]
         # `/.` may begin a dot segment; most paths have none.
@@ -157,6 +160,8 @@ def _v6(inner: str) -> str:
     zone = zone.removeprefix("25") if len(zone) > 2 else zone
     if percent and not _NAME(zone.lower()):
         raise ValueError(f"the zone {zone!r} of the IPv6 address is not valid")
+    import ipaddress  # noqa: PLC0415 - few addresses are such
+
     return ipaddress.IPv6Address(address).compressed + (f"%{zone}" if percent else "")
 
 
@@ -179,18 +184,23 @@ def _ascii(name: str) -> str:
 
 
 def _basic(userinfo: str) -> str:
+    import base64  # noqa: PLC0415 - few URLs name a user
+    from urllib.parse import unquote  # noqa: PLC0415
+
     user, _, password = userinfo.partition(":")
-    plain = f"{urllib.parse.unquote(user)}:{urllib.parse.unquote(password)}".encode()
+    plain = f"{unquote(user)}:{unquote(password)}".encode()
     return "Basic " + base64.b64encode(plain).decode("ascii")
 
 
 def _encoded(target: str) -> str:
+    from urllib.parse import quote  # noqa: PLC0415 - most targets are clean
+
     path, mark, query = target.partition("?")
     found = _CONTROL(target)
     if found is not None:
         raise ValueError(f"{found[0]!r} at character {found.start()} of its path or query")
-    path = _without_dots(urllib.parse.quote(path, _SAFE))
-    return f"{path}?{urllib.parse.quote(query, _SAFE)}" if mark else path
+    path = _without_dots(quote(path, _SAFE))
+    return f"{path}?{quote(query, _SAFE)}" if mark else path
 
 
 def _without_dots(path: str) -> str:

@@ -13,6 +13,7 @@ from trilane.client._flow.content import Content, Upload
 from trilane.client._flow.origins import Address, Origin, parse
 from trilane.client._flow.proxies import Proxies
 from trilane.client._flow.request import (
+    FOR_PROXIES,
     OF_SENDING,
     Field,
     Fields,
@@ -24,6 +25,7 @@ from trilane.client._flow.request import (
 from trilane.client._flow.routes import Policy, Route
 from trilane.client._flow.timeouts import TimeoutGiven, Timeouts, Until, timeouts
 from trilane.client._flow.whole import Bounds
+from trilane.client.errors import InvalidRequest
 
 USER_AGENT: Final = f"trilane/{_version}"
 ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd"
@@ -39,6 +41,11 @@ Options: TypeAlias = tuple[
 ]
 """Of a request: timeout, trailers, expect_continue, on_informational, decode."""
 NO_OPTIONS: Final[Options] = (..., (), False, None, True)
+_METHODS: Final = frozenset(
+    {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
+)
+_READ: Final = OF_SENDING | {FOR_PROXIES}
+"""Fields of which a request has to know."""
 
 
 class How(NamedTuple):
@@ -96,7 +103,7 @@ class Settings:
     @fields.setter
     def fields(self, fields: Sequence[Field]) -> None:
         self._fields = list(fields)
-        self._believes = not OF_SENDING.isdisjoint(lower(name) for name, _ in fields)
+        self._believes = not _READ.isdisjoint(lower(name) for name, _ in fields)
 
     @property
     def believes(self) -> bool:
@@ -133,12 +140,20 @@ class Settings:
         """A request with these fields, of which some may say how to send it if one `believes` them.
 
         Raises:
-            InvalidRequest, TypeError, ValueError: an argument is none.
+            InvalidRequest: an argument is none, or would tell the origin what is for a proxy.
+            TypeError, ValueError: as `InvalidRequest`.
         """
+        method = as_meant(method)
         request = Request(method, address.target, address.authority, fields, content)
         if believes:
             request.believe()
-        return self._complete(request, address, options)
+        prepared = self._complete(request, address, options)
+        if request.for_proxy and not prepared.how.route.forwards:
+            raise InvalidRequest(
+                f"the field {FOR_PROXIES} would go to {address.origin}: user and password for a"
+                ' proxy stand in its URL, proxies="http://user:password@host:port"'
+            )
+        return prepared
 
     def exactly(
         self,
@@ -180,6 +195,24 @@ class Settings:
             limits = Until.begin(limits, monotonic)
         how = how._replace(limits=limits, decodes=decode, on_informational=on_informational)
         return Prepared(request, address, how)
+
+
+def as_meant(method: str) -> str:
+    """A method that is none of the known ones, or one of them in lower case, which means that.
+
+    Methods are case-sensitive (RFC 9110 §9.1): others are sent as they are.
+
+    Raises:
+        InvalidRequest: it is no str.
+    """
+    if method in _METHODS:
+        return method
+    if not isinstance(method, str):
+        raise InvalidRequest(
+            f"the method {method!r} is of type {type(method).__name__}: give a str such as 'GET'"
+        )
+    known = method.upper()
+    return known if known in _METHODS else method
 
 
 def how_to(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from urllib.request import (  # type: ignore[attr-defined] # typeshed lacks the latter
-    getproxies_environment,
-    proxy_bypass_environment,
-)
 
 from trilane.client._flow.origins import Origin, parse
 from trilane.client._flow.routes import Proxy
@@ -42,6 +39,11 @@ class Proxies:
         if given is None:
             return Proxies({})
         if given == "environment":
+            # Mostly there is none, and what knows about them takes long to import.
+            if not any(name.lower().endswith("_proxy") for name in os.environ):
+                return Proxies({})
+            from urllib.request import getproxies_environment  # noqa: PLC0415
+
             # It knows about `http_proxy` against `HTTP_PROXY`, and ignores the latter under CGI.
             found = getproxies_environment()
             return Proxies(found, environment=found)
@@ -54,6 +56,10 @@ class Proxies:
         found = self._by_scheme.get(origin.scheme) or self._by_scheme.get("all")
         if found is None or self._environment is None:
             return found
+        from urllib.request import (  # type: ignore[attr-defined] # noqa: PLC0415 - as above
+            proxy_bypass_environment,
+        )
+
         place = f"{origin.host_in_url}:{origin.port}"
         bypass = proxy_bypass_environment(place, dict(self._environment))
         return None if bypass else found

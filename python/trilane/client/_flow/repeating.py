@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from trilane.client import errors
 from trilane.client.errors import (
     ConnectFailed,
-    ConnectionClosed,
     GoAway,
-    IncompleteBody,
     PoolTimeout,
     RemoteError,
     StreamReset,
     Timeout,
-    TLSError,
     TotalTimeout,
     VersionUnavailable,
 )
@@ -185,16 +183,16 @@ def is_proof(error: BaseException) -> bool:
     be so the next time.
     """
     if isinstance(error, ConnectFailed):
-        return not isinstance(error, TLSError | VersionUnavailable)
+        return not isinstance(error, errors.TLSError | VersionUnavailable)
     retryable = isinstance(error, RemoteError) and error.retryable
-    return retryable and not isinstance(error, ConnectionClosed)
+    return retryable and not isinstance(error, errors.ConnectionClosed)
 
 
 def _is_passing(error: BaseException) -> bool:
     """Whether the same may go well the next time, though it may have been processed."""
     if isinstance(error, Timeout):
         return not isinstance(error, TotalTimeout | PoolTimeout)
-    return isinstance(error, ConnectionClosed | StreamReset | GoAway | IncompleteBody)
+    return isinstance(error, errors.ConnectionClosed | StreamReset | GoAway | errors.IncompleteBody)
 
 
 def permits(error: BaseException, method: str, *, sent: bool = True) -> bool:
@@ -207,7 +205,7 @@ def permits(error: BaseException, method: str, *, sent: bool = True) -> bool:
     """
     if not isinstance(error, RemoteError) or not error.retryable:
         return False
-    return method in IDEMPOTENT or not (sent and isinstance(error, ConnectionClosed))
+    return method in IDEMPOTENT or not (sent and isinstance(error, errors.ConnectionClosed))
 
 
 def failed(
@@ -227,7 +225,7 @@ def failed(
     if error is request.raised:
         return None
     # One that ended before it was given the request may have lain idle for too long.
-    if sent and isinstance(error, ConnectionClosed):
+    if sent and isinstance(error, errors.ConnectionClosed):
         pool.broken(entry)
     if not permits(error, request.method, sent=sent) and not (
         request.method in IDEMPOTENT and _has_ended(entry, error)
@@ -248,7 +246,7 @@ def _has_ended(entry: Entry[Connection], error: BaseException) -> bool:
     as a kept connection of HTTP/1.1 that closes (RFC 9110 §9.2.2). Where it ended with its first
     request, that request may be why.
     """
-    if not entry.shared or not isinstance(error, ConnectionClosed):
+    if not entry.shared or not isinstance(error, errors.ConnectionClosed):
         return False
     # Ids of HTTP/2 begin with 1, those of HTTP/3 with 0.
     return (error.stream_id or 0) > 1

@@ -20,6 +20,8 @@ Pair = TypeVar("Pair")
 
 OF_SENDING: Final = frozenset({"content-length", "expect", "transfer-encoding"})
 """Fields that say how to send."""
+FOR_PROXIES: Final = "proxy-authorization"
+"""What tells a proxy who asks (RFC 9110 §11.7.2), and nobody behind it."""
 _CONTINUE: Final = "100-continue"
 
 
@@ -34,6 +36,7 @@ class Request(Outgoing):
         "authority",
         "body",
         "fields",
+        "for_proxy",
         "length",
         "method",
         "target",
@@ -54,6 +57,8 @@ class Request(Outgoing):
         self.target = target
         self.authority = authority
         self.fields = fields
+        self.for_proxy = False
+        """Whether there is a field among them that is for a proxy alone; `believe` looks."""
         self.body: bytes | None
         """Content that goes along with the head."""
         self.upload: Upload | None
@@ -125,6 +130,8 @@ class Request(Outgoing):
                 continue
             if name == "content-length":
                 self.length = None
+            elif name == FOR_PROXIES:
+                self.for_proxy = True
             elif name == "expect" and _text(field[1]).lower() == _CONTINUE:
                 if self.body is None and self.upload is None:
                     continue  # RFC 9110 §10.1.1: not without content.
@@ -175,13 +182,31 @@ def pairs(fields: Mapping[Any, Any] | Iterable[Pair] | None) -> list[Pair]:
 
 def with_defaults(defaults: Sequence[Field], fields: list[Field]) -> list[Field]:
     """The caller's fields after those defaults that they do not replace."""
-    given = {lower(name) for name, _ in fields}
+    try:
+        given = {lower(name) for name, _ in fields}
+    except (AttributeError, TypeError, ValueError):
+        raise TypeError(_no_fields(fields)) from None
     return [default for default in defaults if lower(default[0]) not in given] + fields
 
 
 def lower(name: str | bytes) -> str:
     """A field's name for comparisons."""
     return (name if isinstance(name, str) else name.decode("latin-1")).lower()
+
+
+def _no_fields(given: Sequence[Any]) -> str:
+    """What is wrong with what was given for fields; values may be secrets, and are not told."""
+    kinds = "give a mapping of names to values, or pairs of a name and a value"
+    for field in given:
+        if isinstance(field, str | bytes) or not hasattr(field, "__len__"):
+            return f"{field!r:.40} is no field: {kinds}"
+        if len(field) != 2:
+            return (
+                f"a field is a pair of a name and a value, and one has {len(field)} items: {kinds}"
+            )
+        if not isinstance(field[0], str | bytes):
+            return f"the name of a field is {field[0]!r:.40}: give str or bytes"
+    return kinds
 
 
 def _text(value: str | bytes) -> str:

@@ -7,16 +7,16 @@ is a coroutine which waits inside of itself, so that all of it runs to its end b
 from __future__ import annotations
 
 import copy
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final, Never, Self, TypeVar
 
+from trilane.client import errors
 from trilane.client._flow.keywords import refuse_attribute
 from trilane.client._flow.redirects import is_redirect
 from trilane.client._flow.timeouts import content_timeout, total_timeout
 from trilane.client._flow.whole import Bounds, Whole, not_read
-from trilane.client.errors import Error, IncompleteBody, LocalError, ReadTimeout, StatusError
+from trilane.client.errors import Error, LocalError, ReadTimeout, StatusError
 from trilane.client.fields import Headers, MutableHeaders
 
 from .text import Lines, charset
@@ -253,6 +253,8 @@ class BaseResponse(ABC):
         Raises:
             ValueError: it is none (`json.JSONDecodeError`).
         """
+        import json  # noqa: PLC0415 - only for those who want it
+
         return json.loads(self.content, **options)
 
     @abstractmethod
@@ -269,6 +271,50 @@ class BaseResponse(ABC):
 
     def __getattr__(self, name: str) -> Never:
         refuse_attribute(self, name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickle keeps: head, content, trailers, and nothing of the connection.
+
+        Raises:
+            LocalError: not all of the content is at hand.
+        """
+        if self._content is None:
+            raise LocalError(
+                f"the response of {self.url} cannot be pickled or copied before all of its content"
+                " has been read, at once: use request() or get(), or read() first"
+            )
+        return {
+            "status": self.status,
+            "fields": self.fields,
+            # The user and the password of the URL are nobody's business there.
+            "address": self._address._replace(authorization=None),
+            "bounds": self._bounds,
+            "content": self._content,
+            "decoded": self._decoder is not None,
+            "method": self.method,
+            "version": self.version,
+            "stream_id": self.stream_id,
+            **self._kept(),
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        decoded = state["decoded"]
+        address, bounds = state["address"], state["bounds"]
+        BaseResponse.__init__(
+            self, state["status"], state["fields"], address, bounds, decodes=decoded
+        )
+        self._content = state["content"]
+        if decoded:
+            self._begin_decoding()
+        self._restore(state)
+
+    @abstractmethod
+    def _kept(self) -> dict[str, Any]:
+        """What else pickle keeps, and `_restore` takes."""
+
+    @abstractmethod
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Take what pickle has kept: without connection and exchange."""
 
     def __repr__(self) -> str:
         name = type(self).__name__
@@ -325,7 +371,7 @@ class BaseResponse(ABC):
                     raise self._fail(self._bounds.refuse(self.url, self.stream_id))
                 if left > 0:
                     left -= len(piece)
-        except IncompleteBody as error:
+        except errors.IncompleteBody as error:
             error.partial = whole.together() + error.partial
             self._fail(error)
             raise

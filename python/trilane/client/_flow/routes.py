@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Generic, NamedTuple, Protocol, TypedDict, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypedDict, TypeVar, get_args
 
 from trilane.client._flow import altsvc
 from trilane.client._flow.origins import DEFAULT_PORTS, Origin, authority
@@ -66,9 +65,8 @@ class Route(NamedTuple):
         return self.proxy is not None and self.origin.scheme == "http"
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """The limits and wishes of one pool."""
+class Policy(NamedTuple):
+    """The limits and wishes of one pool; `checked` says whether they can be met."""
 
     versions: tuple[str, ...] = VERSIONS
     """Of `h1`, `h2` and `h3`. Without TLS it is `h1`; `h2` by prior knowledge where `h1` is out."""
@@ -86,12 +84,25 @@ class Policy:
     unix: str | None = None
     """Path of a Unix socket that every connection goes to."""
 
-    def __post_init__(self) -> None:
+    def checked(self) -> Policy:
+        """The policy itself.
+
+        Raises:
+            ValueError: a setting is out of its range; the message names it as `Client` does.
+        """
         unknown = [version for version in self.versions if version not in VERSIONS]
         if unknown or not self.versions or len(set(self.versions)) < len(self.versions):
             raise ValueError(f"versions={self.versions!r}: name each of h1, h2 and h3 at most once")
-        if self.max_connections < 1 or self.max_per_origin < 1:
-            raise ValueError("max_connections and max_per_origin are at least 1")
+        for name in ("max_connections", "max_per_origin"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)!r}: give at least 1")
+        if not self.idle_s >= 0:
+            raise ValueError(f"idle_timeout={self.idle_s!r}: give seconds from 0 on")
+        scopes = get_args(altsvc.Scope)
+        if self.alternatives not in scopes:
+            named = ", ".join(map(repr, scopes))
+            raise ValueError(f"alternatives={self.alternatives!r}: give one of {named}")
+        return self
 
 
 class Options(TypedDict):
@@ -107,8 +118,7 @@ class Options(TypedDict):
     unix: str | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Attempt:
+class Attempt(NamedTuple):
     """A connection to be opened."""
 
     route: Route
@@ -127,6 +137,13 @@ class Attempt:
     alternative: altsvc.Alternative | None
     """What is tried, where it is an alternative; `failed` and `opened` keep the books."""
     began: float
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is this very attempt: two of one instant may say the same."""
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
     @property
     def alone(self) -> bool:
@@ -152,6 +169,12 @@ class Attempt:
             "race": self.race_s,
             "unix": self.unix,
         }
+
+    def told(self, error: Error) -> Error:
+        """The error of the attempt, which says so where it went to a proxy that forwards."""
+        if self.route.forwards and error.args:
+            error.args = (f"the proxy {self.route.origin.authority}: {error}",)
+        return error
 
     def alt_used(self, version: str) -> str | None:
         """Where a connection of that version goes, if not to the origin (RFC 7838 §5)."""
@@ -187,14 +210,16 @@ class Entry(Generic[Connection]):
         return (complete or self.shared) and not self.connection.is_closing
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Ticket(Generic[Connection]):
     """A place in the queue."""
 
-    group: Group[Connection]
-    wake: Callable[[], object]
-    outcome: Entry[Connection] | Attempt | Error | None = None
-    """Set before `wake` is called."""
+    __slots__ = ("group", "outcome", "wake")
+
+    def __init__(self, group: Group[Connection], wake: Callable[[], object]) -> None:
+        self.group = group
+        self.wake = wake
+        self.outcome: Entry[Connection] | Attempt | Error | None = None
+        """Set before `wake` is called."""
 
     @property
     def connecting(self) -> bool:
@@ -214,26 +239,38 @@ class Ticket(Generic[Connection]):
         return late(str(self.group.route.origin), self.limit(limits))
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Group(Generic[Connection]):
     """The connections of one route, and the calls that wait for one."""
 
-    route: Route
-    free: list[Entry[Connection]] = field(default_factory=list)
-    """Idle HTTP/1.1 connections; the one used last is taken first, so that others expire."""
-    shared: list[Entry[Connection]] = field(default_factory=list)
-    """HTTP/3 first, then HTTP/2."""
-    count: int = 0
-    """Connections that take requests now or later, and attempts."""
-    draining: int = 0
-    """Connections that only finish what they have."""
-    opening: int = 0
-    """Attempts over TCP, or over all versions, in flight."""
-    probing: bool = False
-    """Whether an attempt for an alternative alone is in flight."""
-    waiting: deque[Ticket[Connection]] = field(default_factory=deque)
-    connect_s: float | None = None
-    """How long the last TCP and TLS handshake took."""
+    __slots__ = (
+        "connect_s",
+        "count",
+        "draining",
+        "free",
+        "opening",
+        "probing",
+        "route",
+        "shared",
+        "waiting",
+    )
+
+    def __init__(self, route: Route) -> None:
+        self.route = route
+        self.free: list[Entry[Connection]] = []
+        """Idle HTTP/1.1 connections; the one used last is taken first, so that others expire."""
+        self.shared: list[Entry[Connection]] = []
+        """HTTP/3 first, then HTTP/2."""
+        self.count = 0
+        """Connections that take requests now or later, and attempts."""
+        self.draining = 0
+        """Connections that only finish what they have."""
+        self.opening = 0
+        """Attempts over TCP, or over all versions, in flight."""
+        self.probing = False
+        """Whether an attempt for an alternative alone is in flight."""
+        self.waiting: deque[Ticket[Connection]] = deque()
+        self.connect_s: float | None = None
+        """How long the last TCP and TLS handshake took."""
 
     @property
     def is_opening_first(self) -> bool:

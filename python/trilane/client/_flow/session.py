@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from trilane.client._flow.content import Content, Upload
 from trilane.client._flow.origins import Address, parse
-from trilane.client._flow.preparing import NO_OPTIONS, Prepared, Settings
+from trilane.client._flow.preparing import NO_OPTIONS, Prepared, Settings, as_meant
 from trilane.client._flow.repeating import Retries
 from trilane.client._flow.request import pairs, with_defaults
 from trilane.client._flow.steps import Call, Flow, flow, prepare
@@ -206,7 +206,7 @@ class Session:
     ) -> Call:
         get = options.get
         call = Call()
-        call.method = method
+        call.method = as_meant(method)
         call.address = self._address(url, get("params"))
         call.whole = whole
         call.trusted = True
@@ -243,9 +243,15 @@ class Session:
         call.retries = Retries.of(options["retries"]) if "retries" in options else self._retries
         return call
 
-    def _address(self, given: object, params: Params | None) -> Address:
-        # Other libraries' objects for URLs say what they are as text.
-        url = given.decode() if isinstance(given, bytes) else str(given)
+    def _address(self, given: Any, params: Params | None) -> Address:
+        if isinstance(given, bytes):
+            given = given.decode()
+        elif not isinstance(given, str) and hasattr(given, "scheme"):
+            # Objects of other libraries, which tell the URL as text.
+            given = str(given)
+        if not isinstance(given, str):
+            return parse(given)  # It raises.
+        url = given
         if self._base and (url[:1] in {"/", "?"} or "://" not in url.partition("?")[0]):
             url = self._base + url.lstrip("/")
         if self._params:

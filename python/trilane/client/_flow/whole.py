@@ -6,11 +6,13 @@ import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from trilane.client.errors import DecodingError, LimitExceeded, LocalError
+from trilane.client import errors
+from trilane.client.errors import DecodingError, LocalError
 
 if TYPE_CHECKING:
     from trilane._core import Exchange
     from trilane.client._early import Early
+    from trilane.client.errors import LimitExceeded
 
 MOST_CONTENT: Final = 1 << 30
 """1 GiB: more than any document that is used as one object, and less than the memory of a machine.
@@ -44,7 +46,7 @@ class Bounds(NamedTuple):
 
     def refuse(self, url: str, stream_id: int) -> LimitExceeded:
         """The error for content that is too much to be put together."""
-        return LimitExceeded(
+        return errors.LimitExceeded(
             f"the content of {url} is more than max_content={self.whole} bytes: read it in pieces"
             " from stream(), or allow more with Client(max_content=...)",
             stream_id=stream_id,
@@ -60,7 +62,7 @@ class Bounds(NamedTuple):
 
     def refuse_line(self, url: str, stream_id: int) -> LimitExceeded:
         """The error for a line of text that is too long to be kept until it ends."""
-        return LimitExceeded(
+        return errors.LimitExceeded(
             f"a line of the content of {url} is longer than max_content={self.whole} characters:"
             " read it in pieces, or allow more with Client(max_content=...)",
             stream_id=stream_id,

@@ -95,6 +95,9 @@ class Client(BaseClient[Response, AbstractContextManager[Response], Content]):
         """
         self._pool.close(abort=abort)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} with {len(self.connections)} connections>"
+
     def __enter__(self) -> Self:
         return self
 

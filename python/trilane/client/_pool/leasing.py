@@ -13,11 +13,12 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TypeVar
 
-from trilane._core import Connection, Tls, connect
+from trilane._core import Connection, Tls
 from trilane.client._flow.origins import Origin
 from trilane.client._flow.routes import Attempt, Entry, Policy, Route, Ticket
 from trilane.client._flow.routing import Router
 from trilane.client._flow.timeouts import Timeouts
+from trilane.client._greenlets import connect
 from trilane.client.errors import Error, LocalError
 
 Outcome = TypeVar("Outcome")
@@ -184,7 +185,7 @@ class Pool:
             )
             return self._decide(lambda: self._router.opened(attempt, connection, monotonic()))
         except Error as error:
-            failure = error
+            failure = attempt.told(error)
             if self._decide(lambda: self._router.failed(attempt, failure, monotonic())):
                 return None
             raise

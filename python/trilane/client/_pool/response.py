@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from sys import is_finalizing
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from trilane.client._flow.response import PIECE, BaseResponse, result_of
 from trilane.client._flow.whole import not_read, pieces
@@ -263,6 +263,20 @@ class Response(BaseResponse):
 
     def _request_sent(self) -> Request:
         return self._request
+
+    def _kept(self) -> dict[str, Any]:
+        return {
+            "reason": self.reason,
+            "informational": self.informational,
+            "trailers": self.trailers.pairs,
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._sent = self._exchange = None
+        self.method, self.version = state["method"], state["version"]
+        self.stream_id = state["stream_id"]
+        self._reason, self._trailers = state["reason"], state["trailers"]
+        self._informational = state["informational"]
 
     def _peek(self) -> list[tuple[str, str]]:
         # `close` takes them before it lets the exchange go.

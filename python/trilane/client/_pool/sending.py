@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
 from typing import Final
 
 from trilane._core import Connection, Exchange
@@ -25,22 +24,41 @@ _GRANT_S: Final = 0.005
 """How often a connection is looked at whose peer grants no stream."""
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Sent:
     """A request on its way."""
 
-    pool: Pool
-    prepared: Prepared
-    entry: Entry[Connection]
-    exchange: Exchange | Early
-    attempts: int
-    """How often it was tried, this time counted."""
-    complete: bool
-    """Whether all of its content was sent."""
-    stalled: WriteTimeout | None = None
-    """Why the rest of its content was not sent though the response had begun."""
-    began: float = 0.0
-    """When it was sent, where its response is waited for later."""
+    __slots__ = (
+        "attempts",
+        "began",
+        "complete",
+        "entry",
+        "exchange",
+        "pool",
+        "prepared",
+        "stalled",
+    )
+
+    def __init__(
+        self,
+        pool: Pool,
+        prepared: Prepared,
+        entry: Entry[Connection],
+        exchange: Exchange | Early,
+        attempts: int,
+        complete: bool,
+    ) -> None:
+        self.pool = pool
+        self.prepared = prepared
+        self.entry = entry
+        self.exchange = exchange
+        self.attempts = attempts
+        """How often it was tried, this time counted."""
+        self.complete = complete
+        """Whether all of its content was sent."""
+        self.stalled: WriteTimeout | None = None
+        """Why the rest of its content was not sent though the response had begun."""
+        self.began = 0.0
+        """When it was sent, where its response is waited for later."""
 
     def end(self) -> None:
         """Give the connection back: the request is over, in whatever way. To be called once."""

@@ -15,13 +15,14 @@ import ssl
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from http.client import InvalidURL
+from http.client import HTTPMessage, InvalidURL
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from trilane.client._flow.origins import authority
 from trilane.client.http import _dial as dial
 from trilane.client.http._request_builder import RequestBuilder
 from trilane.client.http._response import HTTPResponse as HTTPResponse
+from trilane.client.http._response import message
 
 if TYPE_CHECKING:
     from typing import Self
@@ -35,7 +36,7 @@ __all__ = http.client.__all__
 HTTP_PORT: Final = 80
 HTTPS_PORT: Final = 443
 
-_DEFAULT: Final[Any] = object()
+_DEFAULT: Final[Any] = socket._GLOBAL_DEFAULT_TIMEOUT  # type: ignore[attr-defined] # noqa: SLF001
 """Timeout: whatever `socket.setdefaulttimeout` says when the connection is made."""
 
 
@@ -100,6 +101,7 @@ class HTTPConnection(RequestBuilder):
         self._tunnel_host: str | None = None
         self._tunnel_port: int | None = None
         self._tunnel_headers: Mapping[str, str] = {}
+        self._proxy_fields: list[tuple[str, str]] | None = None
         self._context = context
         self._verify: dial.Verify = context or ca or verify
         self._cert = cert
@@ -113,6 +115,16 @@ class HTTPConnection(RequestBuilder):
         self.versions = dial.offered(versions, self.secure)
         self._validate_host(self.host)
 
+    def __repr__(self) -> str:
+        connection = self._connection
+        if connection is None:
+            state = "not connected"
+        else:
+            state = f"{connection.version}, {connection.outstanding} outstanding"
+        scheme = "https" if self.secure else "http"
+        place = authority(self.host, self.port, self.default_port)
+        return f"<{type(self).__name__} {scheme}://{place}, {state}>"
+
     def __enter__(self) -> Self:
         return self
 
@@ -122,13 +134,15 @@ class HTTPConnection(RequestBuilder):
     # The connection
 
     def _get_hostport(self, host: str, port: int | None) -> tuple[str, int]:
-        if port is not None:
-            return host, port
-        name, colon, digits = host.rpartition(":")
-        if not colon or "]" in digits:
-            name, digits = host, ""
+        name, digits = host, ""
+        if port is None:
+            before, colon, behind = host.rpartition(":")
+            if colon and "]" not in behind:
+                name, digits = before, behind
         if name.startswith("[") and name.endswith("]"):
             name = name[1:-1]
+        if port is not None:
+            return name, port
         if not digits:
             return name, self.default_port
         if not (digits.isascii() and digits.isdigit()):
@@ -184,14 +198,23 @@ class HTTPConnection(RequestBuilder):
                 self._print_answer if self.debuglevel else None,
             )
             self._foreign = made.sock
+            self._proxy_fields = made.proxy_fields
             self._adopt(made)
         else:
-            self._adopt(dial.native(to, seconds))
+            native = dial.native(to, seconds)
+            self._proxy_fields = native.proxy_fields
+            self._adopt(native)
 
     def _tunnel(self) -> dial.Tunnel | None:
         if self._tunnel_host is None or self._tunnel_port is None:
             return None
-        return dial.Tunnel(self._tunnel_host, self._tunnel_port, list(self._tunnel_headers.items()))
+        host = _ascii(self._tunnel_host)
+        return dial.Tunnel(host, self._tunnel_port, list(self._tunnel_headers.items()))
+
+    def get_proxy_response_headers(self) -> HTTPMessage | None:
+        """The fields by which the proxy answered; None where none was asked for a tunnel yet."""
+        fields = self._proxy_fields
+        return None if fields is None else message(fields)
 
     @staticmethod
     def _print_answer(status: int, reason: str, fields: list[tuple[str, str]]) -> None:
@@ -203,9 +226,7 @@ class HTTPConnection(RequestBuilder):
         host, port = self.host, self.port
         if self._tunnel_host is not None and self._tunnel_port is not None:
             host, port = self._tunnel_host, self._tunnel_port
-        if not host.isascii():
-            host = host.encode("idna").decode("ascii")
-        return authority(host, port, self.default_port)
+        return authority(_ascii(host), port, self.default_port)
 
     @property
     def sock(self) -> Any:
@@ -311,3 +332,8 @@ class HTTPSConnection(HTTPConnection):
         if cert_file is not None:
             options["cert"] = cert_file if key_file is None else (cert_file, key_file)
         super().__init__(host, port, timeout, source_address, **{**options, "secure": True})
+
+
+def _ascii(host: str) -> str:
+    """A host as it goes over the wire: by IDNA where it is not ASCII."""
+    return host if host.isascii() else host.encode("idna").decode("ascii")

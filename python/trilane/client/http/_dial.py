@@ -7,10 +7,11 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trilane import _core
+from trilane.client._greenlets import connect
 from trilane.client.errors import ConnectTimeout, VersionUnavailable
 
 if TYPE_CHECKING:
+    from trilane._core import Connection
     from trilane.client._flow.request import Field
     from trilane.client.http._sockets import SocketConnection
 
@@ -63,7 +64,7 @@ def offered(versions: Sequence[str], secure: bool) -> tuple[str, ...]:
     return ("h1",)
 
 
-def native(to: Destination, timeout: float | None) -> _core.Connection:
+def native(to: Destination, timeout: float | None) -> Connection:
     """A native connection.
 
     Raises:
@@ -81,7 +82,7 @@ def native(to: Destination, timeout: float | None) -> _core.Connection:
         server, proxy = to.tunnel, (to.host, to.port, to.tunnel.fields)
         # A tunnel carries TCP.
         versions = tuple(version for version in versions if version != "h3")
-    return _core.connect(
+    return connect(
         server.host,
         server.port,
         scheme="https" if to.secure else "http",
@@ -140,11 +141,12 @@ def over_python_socket(
     except TimeoutError as error:
         msg = f"no connection to {to.host}:{to.port} within {timeout} s"
         raise ConnectTimeout(msg) from error
-    name = to.host
+    name, proxy_fields = to.host, None
     if to.tunnel is not None:
         name = to.tunnel.host
         proxy = SocketConnection(sock)
         answer = proxy.tunnel(to.tunnel.host, to.tunnel.port, to.tunnel.fields)
+        proxy_fields = answer[2]
         if answered is not None:
             answered(*answer)
     if to.secure and isinstance(to.verify, ssl.SSLContext):
@@ -157,6 +159,7 @@ def over_python_socket(
         # What the proxy's answer was read by may hold bytes that follow it.
         plain = SocketConnection(sock, authority=to.authority, scheme=scheme)
         plain.file = proxy.file
+        plain.proxy_fields = proxy_fields
         return plain
     version = spoken(sock, to.versions)
     if version not in to.versions:
@@ -166,7 +169,9 @@ def over_python_socket(
             "them by set_alpn_protocols() of the context, where the server has them"
         )
         raise VersionUnavailable(msg)
-    return SocketConnection(sock, authority=to.authority, scheme=scheme, version=version)
+    made = SocketConnection(sock, authority=to.authority, scheme=scheme, version=version)
+    made.proxy_fields = proxy_fields
+    return made
 
 
 def spoken(sock: object, versions: Sequence[str]) -> str:

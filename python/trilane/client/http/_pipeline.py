@@ -12,6 +12,7 @@ import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable
 from http.client import NotConnected, ResponseNotReady
 from typing import TYPE_CHECKING, Any, Final
 
@@ -265,15 +266,13 @@ class Pipeline:
                 raise _unread(connection)
             return
         deadline = None if self._wait.seconds is None else time.monotonic() + self._wait.seconds
-        poll = select.poll()
-        poll.register(self.fileno(), select.POLLIN)
+        rest = getattr(connection, "rest", None) or _rest_on(connection, self.fileno())
         while request.exchange is None and not connection.capacity and not connection.is_closing:
             if self._nothing_moves():
                 raise _unread(connection)
             # Short, because another thread may be the one that reads from the socket.
             pause = min(0.05, connection.timeout or 0.05)  # type: ignore[union-attr]
-            poll.poll(pause * 1000)
-            connection.drive()  # type: ignore[union-attr]
+            rest(pause)
             if deadline is not None and time.monotonic() > deadline:
                 msg = f"no response ended within {self._wait.seconds} s, and no more may be open"
                 raise ReadTimeout(msg)
@@ -390,6 +389,18 @@ class Pipeline:
                 return
             request.exchange.cancel()
         self.advance()
+
+
+def _rest_on(connection: Any, descriptor: int) -> Callable[[float], None]:
+    """What waits for a native connection, for so many seconds at most, and drives it."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+
+    def rest(seconds: float) -> None:
+        poll.poll(seconds * 1000)
+        connection.drive()
+
+    return rest
 
 
 def _unread(connection: Connection | SocketConnection) -> ResponseNotReady:

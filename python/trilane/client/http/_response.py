@@ -222,6 +222,10 @@ class HTTPResponse(ContentFile):
         """The same as `status`."""
         return self.status
 
+    def __repr__(self) -> str:
+        status = f"{self.status} {self.reason}".rstrip() if self._begun else "not begun"
+        return f"<{type(self).__name__} {self._method or 'of a socket'}, {status}>"
+
     # As a file
 
     @property

@@ -49,6 +49,8 @@ class SocketConnection:
         self.sock = sock
         self.version = version
         self.codec = _core.Connection.memory(version, authority=authority, scheme=scheme)
+        self.proxy_fields: list[tuple[str, str]] | None = None
+        """Of the answer by which a proxy made the tunnel; whoever asked it sets them."""
         self._file: Any = None
         self._running: list[SocketExchange] = []
         self._closed = False
