@@ -197,6 +197,14 @@ def test_what_is_no_file(client: AnyClient, recorder: Recorder, path: Any) -> No
         client.post(recorder.base, files={"a": path})
 
 
+def test_files_arrive_over_every_version(each: Each) -> None:
+    client, _, base = each
+    content = BLOCK * 3  # More than the window of a stream.
+    response = client.post(f"{base}/echo", data={"a": "b"}, files={"f": io.BytesIO(content)})
+    sent = str(response.request.headers["content-type"])
+    assert [raw for *_, raw in _parsed(sent, response.content)] == [b"b", content]
+
+
 def test_progress_of_anything_that_is_sent(each: Each) -> None:
     client, _, base = each
     whole = len(BLOCK) * 3

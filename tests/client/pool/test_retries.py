@@ -13,10 +13,10 @@ import pytest
 from client.face import AnyClient, MakeClient
 from peers import chaos, h2_chaos
 from trilane.client import Client, Retries, Timeouts, errors
-from trilane.client._flow import session as flows
+from trilane.client._flow import steps
 from trilane.client._flow.preparing import Prepared
 from trilane.client._flow.repeating import seconds_of
-from trilane.client._flow.session import Drain, Load
+from trilane.client._flow.steps import Drain, Load
 from trilane.client.fields import Headers
 
 from .recorder import Recorder
@@ -38,7 +38,7 @@ class Answered:
 @pytest.fixture
 def whole_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
     """The longest pauses that may be drawn, at one time of day."""
-    monkeypatch.setattr(flows, "_chance", lambda: 1.0)
+    monkeypatch.setattr(steps, "_chance", lambda: 1.0)
     monkeypatch.setattr(time, "time", lambda: NOW)
 
 
@@ -93,7 +93,7 @@ def test_pauses_double_and_end(whole_jitter: None) -> None:
 
 def test_pauses_are_drawn_from_nothing_on(monkeypatch: pytest.MonkeyPatch) -> None:
     chances = iter([0.25, 0.5])
-    monkeypatch.setattr(flows, "_chance", lambda: next(chances))
+    monkeypatch.setattr(steps, "_chance", lambda: next(chances))
     assert _driven([Answered(502), Answered(504), OK], retries=2) == (200, [0.125, 0.5])
 
 

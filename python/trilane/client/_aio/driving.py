@@ -6,7 +6,7 @@ import asyncio
 from time import monotonic
 
 from trilane.client._flow.preparing import Prepared
-from trilane.client._flow.session import Drain, Flow, Load, Step
+from trilane.client._flow.steps import Drain, Flow, Load, Step
 from trilane.client.errors import Error
 
 from .pool import Pool

@@ -32,8 +32,9 @@ from trilane.client._flow.repeating import Retries
 from trilane.client._flow.request import Field, Fields
 from trilane.client._flow.resolving import Resolver
 from trilane.client._flow.routes import VERSIONS, Policy, Proxy
-from trilane.client._flow.session import Flow, Session
+from trilane.client._flow.session import Session
 from trilane.client._flow.settable import Settable
+from trilane.client._flow.steps import Flow
 from trilane.client._flow.timeouts import TimeoutGiven, Timeouts, timeouts
 from trilane.client._flow.watching import Hooks, Observer, Watch
 from trilane.client._flow.whole import MOST_CONTENT, Bounds

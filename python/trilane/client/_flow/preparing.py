@@ -111,6 +111,11 @@ class Settings:
         self._believes = not _READ.isdisjoint(lower(name) for name, _ in fields)
 
     @property
+    def believes(self) -> bool:
+        """Whether some of the fields say how to send."""
+        return self._believes
+
+    @property
     def limits(self) -> Timeouts:
         """How long each kind of wait may take, unless a request says otherwise."""
         return self._limits
@@ -135,7 +140,7 @@ class Settings:
         content: Content | Upload,
         options: Options,
         *,
-        believes: bool = True,
+        believes: bool,
     ) -> Prepared:
         """A request with these fields, of which some may say how to send it if one `believes` them.
 

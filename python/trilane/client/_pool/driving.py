@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from trilane.client._flow.preparing import Prepared
-from trilane.client._flow.session import Drain, Flow, Load, Step
+from trilane.client._flow.steps import Drain, Flow, Load, Step
 from trilane.client._pool.leasing import Pool
 from trilane.client._pool.response import Response
 from trilane.client._pool.sending import Sent, finish, send

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Final, TypeAlias
 
 from trilane.client._flow.preparing import Prepared
-from trilane.client._flow.session import Flow
+from trilane.client._flow.steps import Flow
 from trilane.client._pool.driving import drive, send_timed
 from trilane.client._pool.leasing import Pool
 from trilane.client._pool.response import Response
