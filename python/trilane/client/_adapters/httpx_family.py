@@ -15,6 +15,12 @@ from types import ModuleType
 from typing import Any, Final, Protocol
 
 from trilane.client import errors
+from trilane.client._adapters.httpx_trace import (
+    AsyncSteps,
+    BlockingSteps,
+    NetworkStream,
+    Steps,
+)
 from trilane.client._aio import AsyncClient, AsyncResponse
 from trilane.client._flow.altsvc import Scope
 from trilane.client._flow.origins import DEFAULT_PORTS, Origin
@@ -93,6 +99,7 @@ class Family:
             limits = self.library.Limits(max_connections=100, keepalive_expiry=5.0)
         most, expiry = limits.max_connections, limits.keepalive_expiry
         self.retries = retries
+        self._local_address = local_address
         self._client: Any = self.client_class(
             versions=versions,
             verify=verify,
@@ -122,8 +129,8 @@ class Family:
         origin = Origin("http", url.raw_host.decode("ascii"), url.port or DEFAULT_PORTS["http"])
         return Proxy(origin, tuple(fields))
 
-    def prepared(self, request: Any) -> Callable[[], Any]:
-        """What sends a request, any number of times.
+    def prepared(self, request: Any, steps: Steps | None = None) -> Callable[[], Any]:
+        """What sends a request, any number of times. `steps` are told of its way.
 
         Raises:
             UnsupportedProtocol, LocalProtocolError: the library's, for what cannot be sent.
@@ -137,11 +144,6 @@ class Family:
                 else "Request URL is missing an 'http://' or 'https://' protocol."
             )
         extensions = request.extensions
-        if "sni_hostname" in extensions:
-            raise self.library.LocalProtocolError(
-                "the extension sni_hostname is not supported: the name in the URL is what the"
-                " certificate has to be for"
-            )
         place = f"{url.scheme}://{url.netloc.decode('ascii')}{url.raw_path.decode('ascii')}"
         target: bytes | None = extensions.get("target")
         given = extensions.get("timeout") or {}
@@ -156,9 +158,11 @@ class Family:
             self.content(request),
             target=None if target is None else target.decode("ascii"),
             timeout=limits,
+            server_name=extensions.get("sni_hostname"),
+            on_step=steps,
         )
 
-    def response(self, answer: Response | AsyncResponse) -> Any:
+    def response(self, answer: Response | AsyncResponse, steps: Steps | None = None) -> Any:
         """The library's response, its content unread."""
         trailers: Pairs = []
         extensions: dict[str, Any] = {
@@ -173,7 +177,7 @@ class Family:
         return self.library.Response(
             answer.status,
             headers=raw(answer.fields),
-            stream=self.stream_class(self, answer, trailers),
+            stream=self.stream_class(self, answer, trailers, steps),
             extensions=extensions,
         )
 
@@ -189,13 +193,15 @@ class Family:
             )
 
     @contextmanager
-    def translated(self) -> Iterator[None]:
+    def translated(self, steps: Steps | None = None) -> Iterator[None]:
         """Raise the library's exceptions for ours."""
         try:
             yield
         except errors.ClientClosed:
             raise  # A RuntimeError, as the library's own clients raise.
         except errors.Error as error:
+            if steps is not None:
+                steps.fail(error)
             raise self.translation(error) from error
 
     def left(self, error: errors.Error, left: int) -> int:
@@ -232,10 +238,16 @@ class BlockingTransport(Family):
             TransportError: the library's, with ours as its cause; what the content raises passes
                 through.
         """
-        send, left = self.prepared(request), self.retries
+        trace, steps = request.extensions.get("trace"), None
+        if trace is not None:
+            steps = BlockingSteps(trace, request, self._local_address)
+        send, left = self.prepared(request, steps), self.retries
         while True:
             try:
-                return self.response(send())
+                response = self.response(send(), steps)
+                if steps is not None:
+                    steps.answered(response)
+                return response  # noqa: TRY300 - the usual way
             except errors.Error as error:
                 left = self.left(error, left)
 
@@ -245,9 +257,9 @@ class BlockingTransport(Family):
 
 
 class AsyncioTransport(Family):
-    """For the library's `AsyncClient` on asyncio; thousands of tasks share connections.
+    """For the library's `AsyncClient`, on asyncio or Trio; thousands of tasks share connections.
 
-    It belongs to the event loop of its first request.
+    It belongs to the event loop, or the run of Trio, of its first request.
     """
 
     client_class = AsyncClient
@@ -260,11 +272,20 @@ class AsyncioTransport(Family):
             TransportError: the library's, with ours as its cause; what the content raises passes
                 through.
         """
-        send, left = self.prepared(request), self.retries
+        trace, steps = request.extensions.get("trace"), None
+        if trace is not None:
+            steps = AsyncSteps(trace, request, self._local_address)
+        send, left = self.prepared(request, steps), self.retries
         while True:
             try:
-                return self.response(await send())
+                response = self.response(await send(), steps)
+                if steps is not None:
+                    steps.answered(response)
+                    await steps.told()
+                return response  # noqa: TRY300 - the usual way
             except errors.Error as error:
+                if steps is not None:
+                    await steps.told()
                 left = self.left(error, left)
 
     async def aclose(self) -> None:
@@ -272,55 +293,58 @@ class AsyncioTransport(Family):
         await self._client.aclose()
 
 
-class NetworkStream:
-    """What HTTPX calls `network_stream`: facts of the connection. It neither reads nor writes."""
-
-    def __init__(self, answer: Response | AsyncResponse) -> None:
-        self._answer = answer
-
-    def get_extra_info(self, info: str) -> Any:
-        """`client_addr` and `server_addr`: host and port; `tls_info`: what TLS agreed on.
-
-        None for anything else, such as `ssl_object`, which there is not.
-        """
-        name = {"client_addr": "local", "server_addr": "peer", "tls_info": "tls_info"}.get(info)
-        return None if name is None else getattr(self._answer, name, None)
-
-
 class _Stream:
     """The content of a response, and the list that takes its trailers."""
 
-    def __init__(self, family: Family, response: Any, trailers: Pairs) -> None:
+    def __init__(self, family: Family, response: Any, trailers: Pairs, steps: Any) -> None:
         self._family = family
         self._response = response
         self._trailers = trailers
+        self._steps = steps
 
 
 class BlockingStream(_Stream):
     """The content of a response, as the library's SyncByteStream."""
 
     def __iter__(self) -> Iterator[bytes]:
-        with self._family.translated():
+        steps = self._steps
+        with self._family.translated(steps):
+            if steps is not None:
+                steps.reads()
             yield from self._response.iter_raw(_BLOCK)
             self._trailers += raw(self._response.trailers.pairs)
+            if steps is not None:
+                steps.end(None)
 
     def close(self) -> None:
         """Give the connection back."""
         self._response.close()
+        steps, self._steps = self._steps, None
+        if steps is not None:
+            steps.closes()
 
 
 class AsyncioStream(_Stream):
     """The content of a response, as the library's AsyncByteStream."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        with self._family.translated():
+        steps = self._steps
+        with self._family.translated(steps):
+            if steps is not None:
+                steps.reads()
             while piece := await self._response.read1(_BLOCK):
                 yield piece
             self._trailers += raw(self._response.trailers.pairs)
+            if steps is not None:
+                steps.end(None)
 
     async def aclose(self) -> None:
         """Give the connection back."""
         await self._response.aclose()
+        steps, self._steps = self._steps, None
+        if steps is not None:
+            steps.closes()
+            await steps.told()
 
 
 def raw(fields: Sequence[tuple[str, str]]) -> Pairs:

@@ -34,6 +34,10 @@ _DEFAULTS: Final[tuple[Field, ...]] = (
 )
 
 OnInformational: TypeAlias = Callable[[int, list[tuple[str, str]]], object]
+OnStep: TypeAlias = Callable[[str, Any], object]
+"""Told of a request's way over its pool, in order: "connect" with an `Attempt`, "connected" with
+the connection, "submitted" with the connection when its head is on the way, which never waits,
+"sent" when its content is; "failed" with an error, of whatever came last."""
 Options: TypeAlias = tuple[
     TimeoutGiven, Sequence[tuple[str, str]], bool, OnInformational | None, bool
 ]
@@ -51,6 +55,7 @@ class How(NamedTuple):
     learns: bool = False
     """Whether `alt-svc` is wanted."""
     on_informational: OnInformational | None = None
+    on_step: OnStep | None = None
 
 
 class Prepared(NamedTuple):
@@ -123,6 +128,8 @@ class Settings:
         content: Content | Upload,
         target: str | None,
         options: Options,
+        server_name: str | None = None,
+        on_step: OnStep | None = None,
     ) -> Prepared:
         """A request with exactly these fields; `target` replaces path and query of the URL.
 
@@ -136,6 +143,10 @@ class Settings:
         prepared = self._complete(request, address, options)
         if target is not None:
             request.target = target
+        if server_name is not None or on_step is not None:
+            how = prepared.how
+            route = how.route._replace(server_name=server_name)
+            prepared = prepared._replace(how=how._replace(route=route, on_step=on_step))
         return prepared
 
     def _complete(self, request: Request, address: Address, options: Options) -> Prepared:
