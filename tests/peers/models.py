@@ -45,7 +45,9 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
         else:
             await _json(send, _completion(asked, words))
     elif path == "/v1/messages":
-        if fields.get("x-api-key") != ANTHROPIC_KEY or "anthropic-version" not in fields:
+        # Releases from 2.0 on send the key as a bearer token.
+        known = fields.get("authorization") == f"Bearer {ANTHROPIC_KEY}"
+        if not known or "anthropic-version" not in fields:
             error = {"type": "authentication_error", "message": "no such key"}
             await _refuse(send, {"type": "error", "error": error})
         elif asked.get("stream"):

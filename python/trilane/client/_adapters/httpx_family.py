@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from types import ModuleType
 from typing import Any, Final, Protocol
@@ -174,11 +173,16 @@ class Family:
             extensions["stream_id"] = answer.stream_id
         else:
             extensions["reason_phrase"] = answer.reason.encode("latin-1")
+        fields = raw(answer.fields)
+        # What has come with the head is handed over at once, in the library's own stream.
+        content = None if steps is not None else answer.arrived()
+        if content is None:
+            stream = self.stream_class(self, answer, trailers, steps)
+        else:
+            stream = self.library.ByteStream(content)
+            trailers += raw(answer.trailers.pairs)
         return self.library.Response(
-            answer.status,
-            headers=raw(answer.fields),
-            stream=self.stream_class(self, answer, trailers, steps),
-            extensions=extensions,
+            answer.status, headers=fields, stream=stream, extensions=extensions
         )
 
     def content(self, request: Any) -> Any:
@@ -192,17 +196,12 @@ class Family:
                 b"".join(stream) or None if isinstance(stream, self.library.ByteStream) else stream
             )
 
-    @contextmanager
-    def translated(self, steps: Steps | None = None) -> Iterator[None]:
-        """Raise the library's exceptions for ours."""
-        try:
-            yield
-        except errors.ClientClosed:
-            raise  # A RuntimeError, as the library's own clients raise.
-        except errors.Error as error:
-            if steps is not None:
-                steps.fail(error)
-            raise self.translation(error) from error
+    def failed(self, error: errors.Error, steps: Steps | None) -> Exception:
+        """What to raise for one of our errors in the content of a response."""
+        if steps is not None:
+            steps.fail(error)
+        # ClientClosed is a RuntimeError, as the library's own clients raise.
+        return error if isinstance(error, errors.ClientClosed) else self.translation(error)
 
     def left(self, error: errors.Error, left: int) -> int:
         """How often the request may still be tried after one of our errors, of `left` times.
@@ -308,13 +307,15 @@ class BlockingStream(_Stream):
 
     def __iter__(self) -> Iterator[bytes]:
         steps = self._steps
-        with self._family.translated(steps):
-            if steps is not None:
-                steps.reads()
+        if steps is not None:
+            steps.reads()
+        try:
             yield from self._response.iter_raw(_BLOCK)
-            self._trailers += raw(self._response.trailers.pairs)
-            if steps is not None:
-                steps.end(None)
+        except errors.Error as error:
+            raise self._family.failed(error, steps) from error
+        self._trailers += raw(self._response.trailers.pairs)
+        if steps is not None:
+            steps.end(None)
 
     def close(self) -> None:
         """Give the connection back."""
@@ -329,14 +330,16 @@ class AsyncioStream(_Stream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         steps = self._steps
-        with self._family.translated(steps):
-            if steps is not None:
-                steps.reads()
+        if steps is not None:
+            steps.reads()
+        try:
             while piece := await self._response.read1(_BLOCK):
                 yield piece
-            self._trailers += raw(self._response.trailers.pairs)
-            if steps is not None:
-                steps.end(None)
+        except errors.Error as error:
+            raise self._family.failed(error, steps) from error
+        self._trailers += raw(self._response.trailers.pairs)
+        if steps is not None:
+            steps.end(None)
 
     async def aclose(self) -> None:
         """Give the connection back."""

@@ -160,7 +160,8 @@ class Settings:
         timeout, trailers, expect_continue, on_informational, decode = options
         if expect_continue:
             request.expect_continue()
-        request.follow(trailers)
+        if trailers:
+            request.follow(trailers)
         limits = timeouts(timeout, self._limits)
         how = how._replace(limits=limits, decodes=decode, on_informational=on_informational)
         return Prepared(request, address, how)
