@@ -81,6 +81,11 @@ def answer(response: Any, body: bytes, size: int | None = None) -> Answer:
     return Answer(response.status, SPOKEN.get(response.version, response.version), body, size)
 
 
+def cannot(plan: Plan) -> str | None:
+    """What is not written here."""
+    return "files are not sent by this contender" if plan.body_file else None
+
+
 class Client:
     """One `SyncClient`."""
 
@@ -143,6 +148,8 @@ if __name__ == "__main__":
                 client=Client,
                 async_client=AsyncClient,
                 shared_by_threads=frozenset({"h1", "h2", "h2c"}),
+                streams_bodies=True,
+                cannot=cannot,
             )
         )
     )
