@@ -87,6 +87,13 @@ class Client:
         await self._session.close()
 
 
+KINDS = (
+    (aiohttp.ClientSSLError, "tls"),
+    (aiohttp.ServerDisconnectedError, "closed"),
+    (aiohttp.ClientPayloadError, "body"),
+    (aiohttp.ClientConnectionError, "connect"),
+)
+
 if __name__ == "__main__":
     sys.exit(
         run(
@@ -94,12 +101,7 @@ if __name__ == "__main__":
                 distribution="aiohttp",
                 async_client=Client,
                 streams_bodies=True,
-                kinds=(
-                    (aiohttp.ClientSSLError, "tls"),
-                    (aiohttp.ServerDisconnectedError, "closed"),
-                    (aiohttp.ClientPayloadError, "body"),
-                    (aiohttp.ClientConnectionError, "connect"),
-                ),
+                kinds=KINDS,
             )
         )
     )

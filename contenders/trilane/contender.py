@@ -33,6 +33,19 @@ from trilane.client import AsyncClient, Client, HTTPConnection, HTTPSConnection,
 from trilane_contender import Answer, Library, Plan, run
 from trilane_contender.bodies import PIECE, counted, counted_async
 
+KINDS = (
+    (errors.ResolveError, "dns"),
+    (errors.TLSError, "tls"),
+    (errors.Timeout, "timeout"),
+    (errors.GoAway, "goaway"),
+    (errors.StreamReset, "reset"),
+    (errors.ConnectionClosed, "closed"),
+    (errors.IncompleteBody, "body"),
+    (errors.DecodingError, "body"),
+    (errors.VersionUnavailable, "protocol"),
+    (errors.RemoteProtocolError, "protocol"),
+    (errors.ConnectFailed, "connect"),
+)
 # Over cleartext, HTTP/2 alone means prior knowledge.
 SPOKEN = {10: "h1.0", 11: "h1", 20: "h2", 30: "h3"}
 ASKED = {"h1": ("h1",), "h2": ("h2",), "h2c": ("h2",), "h3": ("h3",)}
@@ -146,19 +159,7 @@ if __name__ == "__main__":
                 stream_client=Streams,
                 shared_by_threads=frozenset(ASKED),
                 streams_bodies=True,
-                kinds=(
-                    (errors.ResolveError, "dns"),
-                    (errors.TLSError, "tls"),
-                    (errors.Timeout, "timeout"),
-                    (errors.GoAway, "goaway"),
-                    (errors.StreamReset, "reset"),
-                    (errors.ConnectionClosed, "closed"),
-                    (errors.IncompleteBody, "body"),
-                    (errors.DecodingError, "body"),
-                    (errors.VersionUnavailable, "protocol"),
-                    (errors.RemoteProtocolError, "protocol"),
-                    (errors.ConnectFailed, "connect"),
-                ),
+                kinds=KINDS,
             )
         )
     )

@@ -23,6 +23,8 @@ SAID = re.compile(r"print\(.*?\)  # (.*)")
 EXAMPLES = {
     f"{document.stem.replace('-', '_')}_{number}": code
     for document in sorted(DOCUMENTS.glob("*.md"))
+    # Those of sdks.md need packages that the others do without: client/sdks runs them.
+    if document.stem != "sdks"
     for number, code in enumerate(BLOCK.findall(document.read_text("utf-8")), 1)
 }
 

@@ -90,5 +90,7 @@ class Library:
     """Name and version of a client that is no distribution."""
     cannot: Callable[[Plan], str | None] | None = None
     """Why this installation of the library cannot do a plan, if it cannot."""
+    loop: Callable[[], Any] | None = None
+    """Makes the event loops, where they are not to be asyncio's own."""
     kinds: tuple[tuple[type[BaseException], str], ...] = ()
     """Kinds of failure for the library's own exceptions, most special first."""

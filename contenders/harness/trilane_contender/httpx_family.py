@@ -1,32 +1,50 @@
-"""Clients of HTTPX and of its successor HTTPX2, which share their interface."""
+"""Clients of HTTPX and of its successor HTTPX2, which share their interface.
+
+With their own transports, or with another one in the place of these.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import ssl
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any
 
-from trilane_contender.bodies import PIECE, counted
+from trilane_contender.bodies import PIECE, counted, counted_async
 from trilane_contender.client import Answer, Library
 from trilane_contender.plan import Plan
 
-_SPOKEN = {"HTTP/1.1": "h1", "HTTP/2": "h2"}
+_SPOKEN = {"HTTP/1.1": "h1", "HTTP/2": "h2", "HTTP/3": "h3"}
+
+MakeTransport = Callable[[Plan, bool], Any]
+"""Makes the transport for a plan, and whether it is to be an asynchronous one."""
 
 
-def library(module: str) -> Library:
-    """The library of that module, which is also the name of its distribution."""
+def library(
+    module: str,
+    transport: MakeTransport | None = None,
+    *,
+    # Its documentation calls the client thread-safe; over HTTP/2 threads that read one connection
+    # wait for each other's frames, and have been seen to corrupt its state.
+    shared_by_threads: frozenset[str] = frozenset({"h1"}),
+    loop: Callable[[], Any] | None = None,
+) -> Library:
+    """The library of that module, which is also the name of its distribution.
+
+    `transport`, a name of the script, makes what takes the place of the library's own transports;
+    `loop` makes event loops.
+    """
     loaded = import_module(module)
     return Library(
         distribution=module,
-        client=partial(Client, module),
-        async_client=partial(AsyncClient, module),
-        # Its documentation calls the client thread-safe; over HTTP/2 threads that read one
-        # connection wait for each other's frames, and have been seen to corrupt its state.
-        shared_by_threads=frozenset({"h1"}),
+        client=partial(Client, module, transport),
+        async_client=partial(AsyncClient, module, transport),
+        shared_by_threads=shared_by_threads,
         streams_bodies=True,
+        loop=loop,
         cannot=_cannot,
         kinds=(
             (loaded.TimeoutException, "timeout"),
@@ -43,9 +61,10 @@ def library(module: str) -> Library:
 class Client:
     """One `Client`."""
 
-    def __init__(self, module: str, plan: Plan) -> None:
+    def __init__(self, module: str, transport: MakeTransport | None, plan: Plan) -> None:
         self._plan = plan
-        self._client = import_module(module).Client(**_options(module, plan))
+        given = _options(module, plan) if transport is None else _under(transport, module, plan)
+        self._client = import_module(module).Client(**given)
         _only_ours(self._client, plan)
 
     def fetch(self, path: str) -> Answer:
@@ -68,20 +87,41 @@ class Client:
 class AsyncClient:
     """One `AsyncClient`."""
 
-    def __init__(self, module: str, plan: Plan) -> None:
+    def __init__(self, module: str, transport: MakeTransport | None, plan: Plan) -> None:
         self._plan = plan
-        self._client = import_module(module).AsyncClient(**_options(module, plan))
+        given = (
+            _options(module, plan)
+            if transport is None
+            else _under(transport, module, plan, asynchronous=True)
+        )
+        self._client = import_module(module).AsyncClient(**given)
         _only_ours(self._client, plan)
 
     async def fetch(self, path: str) -> Answer:
-        """`client.request`; the body is read and decoded before it returns."""
+        """`client.request`; without `discard` the body is read and decoded before it returns."""
         plan = self._plan
         url = plan.target + path
-        return _answer(await self._client.request(plan.method, url, content=plan.body))
+        if not plan.discard:
+            return _answer(await self._client.request(plan.method, url, content=plan.body))
+        async with self._client.stream(plan.method, url, content=plan.body) as response:
+            size = await counted_async(response.aiter_bytes(PIECE))
+            return Answer(response.status_code, _spoken(response), b"", size)
 
     async def close(self) -> None:
         """Close the pool."""
         await self._client.aclose()
+
+
+def _under(
+    transport: MakeTransport, module: str, plan: Plan, *, asynchronous: bool = False
+) -> dict[str, Any]:
+    """The arguments of a client whose transport is another one."""
+    return {
+        "transport": transport(plan, asynchronous),
+        "timeout": import_module(module).Timeout(plan.timeout_s, pool=plan.queue_s),
+        "follow_redirects": False,
+        "trust_env": False,
+    }
 
 
 def _options(module: str, plan: Plan) -> dict[str, Any]:
@@ -123,6 +163,6 @@ def _spoken(response: Any) -> str:
 
 
 def _cannot(plan: Plan) -> str | None:
-    if (plan.discard or plan.body_file) and plan.strategy not in {"serial", "threads"}:
-        return f"bodies are streamed by its blocking client only, not with {plan.strategy}"
+    if plan.body_file and plan.strategy not in {"serial", "threads"}:
+        return f"files are sent by its blocking client only, not with {plan.strategy}"
     return None

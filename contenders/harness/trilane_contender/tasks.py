@@ -30,7 +30,7 @@ class Tasks:
         self._tally = Tally()
         self._chunk = {"serial": 1, "chunks": plan.chunk}.get(plan.strategy)
         self._slots = asyncio.Semaphore(plan.in_flight)
-        self._runner = asyncio.Runner()
+        self._runner = asyncio.Runner(loop_factory=library.loop)
         self._client = self._runner.run(self._open())
 
     def batch(self, paths: Sequence[str], find: Finder | None = None) -> list[str]:

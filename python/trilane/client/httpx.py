@@ -38,7 +38,7 @@ class Transport(BlockingTransport, httpx.BaseTransport):
 
 
 class AsyncTransport(AsyncioTransport, httpx.AsyncBaseTransport):
-    """For `httpx.AsyncClient` on asyncio: thousands of tasks share connections.
+    """For `httpx.AsyncClient`, on asyncio or Trio: thousands of tasks share connections.
 
     It belongs to the event loop of its first request. See `Family` for its arguments.
     """

@@ -38,7 +38,7 @@ class Transport(BlockingTransport, httpx2.BaseTransport):  # type: ignore[misc, 
 
 
 class AsyncTransport(AsyncioTransport, httpx2.AsyncBaseTransport):  # type: ignore[misc, unused-ignore]
-    """For `httpx2.AsyncClient` on asyncio: thousands of tasks share connections.
+    """For `httpx2.AsyncClient`, on asyncio or Trio: thousands of tasks share connections.
 
     It belongs to the event loop of its first request. See `Family` for its arguments.
     """

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gzip
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from peers import chaos
@@ -214,11 +215,154 @@ def proxied(library: Any, ours: Any, base: str, ca: str) -> None:
     assert all(b"proxy-authorization: Basic dXNlcjpzZWNyZXQ=" in head for head in asked), asked
 
 
+def long_calls(library: Any, ours: Any, url: Callable[[int], str], ca: str, version: str) -> None:
+    """180 calls of which none is answered before all are under way, from threads and from tasks."""
+    calls = 180
+    place = url(calls)
+    with (
+        library.Client(transport=ours.Transport(ca, versions=(version,)), timeout=120.0) as client,
+        ThreadPoolExecutor(calls) as threads,
+    ):
+        texts = list(threads.map(lambda _: client.get(place).text, range(calls)))
+    assert texts == ["ok"] * calls
+
+    async def tasks() -> None:
+        transport = ours.AsyncTransport(ca, versions=(version,))
+        place = url(calls)
+        async with library.AsyncClient(transport=transport, timeout=120.0) as client:
+            found = await asyncio.gather(*(client.get(place) for _ in range(calls)))
+        assert [response.text for response in found] == ["ok"] * calls
+
+    asyncio.run(tasks())
+
+
+def names(library: Any, ours: Any, base: str, ca: str) -> None:
+    """`sni_hostname` is what the certificate has to cover, and what connections are shared by."""
+    address = base.replace("localhost", "127.0.0.1")
+    with library.Client(transport=ours.Transport(ca), timeout=120.0) as client:
+        for url, given in ((address, "localhost"), (base, "localhost"), (base, "127.0.0.1")):
+            extensions = {"sni_hostname": given}
+            assert client.get(f"{url}/hello", extensions=extensions).text == "hello world"
+        # The connection that is there was made for another name.
+        with raises(library.ConnectError):
+            client.get(f"{base}/hello", extensions={"sni_hostname": "other.example"})
+
+
+_PLAIN = "connection.connect_tcp"
+_TRACED = ("send_request_headers", "send_request_body", "receive_response_headers")
+_READ = ("receive_response_body", "response_closed")
+
+
+def _expected(version: str, *, new: bool) -> list[str]:
+    """The events of one request, in order."""
+    connecting = {
+        "h1": (_PLAIN, "connection.start_tls"),
+        "h2": (_PLAIN, "connection.start_tls"),
+        "h3": ("connection.connect_quic",),
+    }[version]
+    prefix = {"h1": "http11", "h2": "http2", "h3": "http3"}[version]
+    steps = [*(connecting if new else ()), *(f"{prefix}.{name}" for name in (*_TRACED, *_READ))]
+    return [f"{name}.{how}" for name in steps for how in ("started", "complete")]
+
+
+def traced(library: Any, ours: Any, base: str, ca: str, version: str) -> None:
+    """The extension `trace`, in its blocking and its asynchronous form."""
+    seen: list[tuple[str, Any]] = []
+    transport = ours.Transport(ca, versions=(version,), alternatives="off")
+    with library.Client(transport=transport, timeout=120.0) as client:
+        trace = {"trace": lambda name, info: seen.append((name, info))}
+        for new in (True, False):
+            client.post(f"{base}/echo", content=b"content", extensions=trace)
+            assert [name for name, _ in seen] == _expected(version, new=new)
+            found = dict(seen)
+            if new:
+                how = "quic" if version == "h3" else "tcp"
+                began = found[f"connection.connect_{how}.started"]
+                assert began["host"] == "localhost"
+                assert began["timeout"] == 120.0
+                stream = found[f"connection.connect_{how}.complete"]["return_value"]
+                assert stream.get_extra_info("server_addr")[1] == began["port"]
+            seen.clear()
+        with raises(library.ReadTimeout):
+            client.get(f"{base}/delay/30s", timeout=0.2, extensions=trace)
+        assert seen[-1][0].endswith(".receive_response_headers.failed")
+        assert "exception" in seen[-1][1]
+        seen.clear()
+        with raises(library.ConnectError):
+            client.get("http://127.0.0.1:1", extensions=trace)
+        if version != "h3":
+            assert seen[-1][0] == f"{_PLAIN}.failed"
+
+        async def wrong(name: str, info: Any) -> None:
+            raise AssertionError
+
+        with raises(TypeError):
+            client.get(f"{base}/hello", extensions={"trace": wrong})
+        assert client.get(f"{base}/hello").text == "hello world"
+
+    async def tasks() -> None:
+        seen.clear()
+
+        async def note(name: str, info: Any) -> None:
+            await asyncio.sleep(0)
+            seen.append((name, info))
+
+        transport = ours.AsyncTransport(ca, versions=(version,), alternatives="off")
+        async with library.AsyncClient(transport=transport, timeout=120.0) as client:
+            await client.post(f"{base}/echo", content=b"content", extensions={"trace": note})
+            assert [name for name, _ in seen] == _expected(version, new=True)
+            with raises(TypeError):
+                await client.get(f"{base}/hello", extensions={"trace": lambda *_: None})
+            assert (await client.get(f"{base}/hello")).text == "hello world"
+
+    asyncio.run(tasks())
+
+
+def beside(library: Any, ours: Any, base: str, ca: str) -> None:
+    """Mock, ASGI and WSGI transports of the library work beside ours, by its mounts."""
+
+    async def asgi(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"from ASGI"})
+
+    def wsgi(environ: Any, start_response: Any) -> list[bytes]:
+        start_response("200 OK", [("content-type", "text/plain")])
+        return [b"from WSGI"]
+
+    def mock(request: Any) -> Any:
+        return library.Response(200, text="from a mock")
+
+    mounts = {
+        "all://app.example": library.WSGITransport(app=wsgi),
+        "all://mock.example": library.MockTransport(mock),
+    }
+    with library.Client(transport=ours.Transport(ca), mounts=mounts, timeout=120.0) as client:
+        assert client.get("http://app.example/").text == "from WSGI"
+        assert client.get("https://mock.example/").text == "from a mock"
+        assert client.get(f"{base}/hello").http_version == "HTTP/2"
+
+    async def tasks() -> None:
+        mounts = {
+            "all://app.example": library.ASGITransport(app=asgi),
+            "all://mock.example": library.MockTransport(mock),
+        }
+        transport = ours.AsyncTransport(ca)
+        async with library.AsyncClient(transport=transport, mounts=mounts, timeout=120.0) as client:
+            assert (await client.get("http://app.example/")).text == "from ASGI"
+            assert (await client.get("https://mock.example/")).text == "from a mock"
+            assert (await client.get(f"{base}/hello")).http_version == "HTTP/2"
+
+    asyncio.run(tasks())
+
+
 def everything(library: Any, ours: Any, base: str, ca: str) -> None:
     """All of it, over every version."""
+    names(library, ours, base, ca)
+    beside(library, ours, base, ca)
     for version in _NAMES:
         blocking(library, ours, base, ca, version)
         asyncio.run(asynchronous(library, ours, base, ca, version))
+        traced(library, ours, base, ca, version)
     details(library, ours)
     failures(library, ours, base, ca)
     proxied(library, ours, base, ca)

@@ -13,33 +13,22 @@ from pathlib import Path
 import httpx
 import pytest
 
+from client.environments import LIMIT_S, interpreter
+from peers import held
 from peers.authority import Leaf
 from peers.peer import Peer
 from peers.pproxy import Proxy
 from repository import ROOT
 from trilane.client import httpx as ours
-from trilane.lab.programs import environments
 from trilane.lab.storage import store
 
 from . import httpx_checks
 
 HERE = Path(__file__).resolve().parent
-# Environments may have to be made first.
-LIMIT_S = 900
 # Of HTTPX 0.28.1, of which most cases need no transport.
 LEAST_PASSED = 1300
 
 Outcomes = dict[str, tuple[str, str]]
-
-
-def interpreter(script: Path) -> Path:
-    """The interpreter of a script's environment; a skip with its reason where it cannot be made."""
-    try:
-        return environments.interpreter(script)
-    except environments.EnvironmentFailed as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(str(error))
-        pytest.skip(str(error))
 
 
 @pytest.mark.parametrize("version", ["h1", "h2", "h3"])
@@ -50,6 +39,25 @@ def test_a_client_of_httpx(server: Peer, version: str) -> None:
 @pytest.mark.parametrize("version", ["h1", "h2", "h3"])
 def test_an_asynchronous_client_of_httpx(server: Peer, version: str) -> None:
     asyncio.run(httpx_checks.asynchronous(httpx, ours, server.bases["h2"], str(server.ca), version))
+
+
+@pytest.mark.parametrize("version", ["h1", "h2", "h3"])
+def test_the_extension_trace(server: Peer, version: str) -> None:
+    httpx_checks.traced(httpx, ours, server.bases["h2"], str(server.ca), version)
+
+
+def test_the_extension_sni_hostname(server: Peer) -> None:
+    httpx_checks.names(httpx, ours, server.bases["h2"], str(server.ca))
+
+
+def test_other_transports_beside_ours(server: Peer) -> None:
+    httpx_checks.beside(httpx, ours, server.bases["h2"], str(server.ca))
+
+
+@pytest.mark.parametrize("version", ["h2", "h3"])
+def test_180_long_calls_are_all_under_way(tmp_path: Path, leaf: Leaf, version: str) -> None:
+    with held.serving(tmp_path, leaf) as holding:
+        httpx_checks.long_calls(httpx, ours, holding.url, holding.ca, version)
 
 
 def test_what_httpx_makes_of_responses() -> None:
@@ -134,10 +142,7 @@ def test_what_differs_under_httpx_is_in_the_table(tmp_path: Path) -> None:
     new = [
         f"{case}\n{why}"
         for case, (outcome, why) in outcomes.items()
-        if outcome == "failed"
-        and not case.endswith("[trio]")
-        and not listed(case, known)
-        and "[trio-" not in case
+        if outcome == "failed" and not listed(case, known)
     ]
     assert not new, "\n\n".join(new)
     failed = [case for case, (outcome, _) in outcomes.items() if outcome == "failed"]

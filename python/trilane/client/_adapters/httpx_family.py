@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from types import ModuleType
 from typing import Any, Final, Protocol
 
 from trilane.client import errors
+from trilane.client._adapters.httpx_trace import (
+    AsyncSteps,
+    BlockingSteps,
+    NetworkStream,
+    Steps,
+)
 from trilane.client._aio import AsyncClient, AsyncResponse
 from trilane.client._flow.altsvc import Scope
 from trilane.client._flow.origins import DEFAULT_PORTS, Origin
@@ -96,6 +101,7 @@ class Family:
             limits = self.library.Limits(max_connections=100, keepalive_expiry=5.0)
         most, expiry = limits.max_connections, limits.keepalive_expiry
         self.retries = retries
+        self._local_address = local_address
         self._client: Any = self.client_class(
             versions=versions,
             verify=verify,
@@ -130,8 +136,8 @@ class Family:
         origin = Origin(url.scheme, url.raw_host.decode("ascii"), port)
         return Proxy(origin, tuple(fields))
 
-    def prepared(self, request: Any) -> Callable[[], Any]:
-        """What sends a request, any number of times.
+    def prepared(self, request: Any, steps: Steps | None = None) -> Callable[[], Any]:
+        """What sends a request, any number of times. `steps` are told of its way.
 
         Raises:
             UnsupportedProtocol, LocalProtocolError: the library's, for what cannot be sent.
@@ -145,11 +151,6 @@ class Family:
                 else "Request URL is missing an 'http://' or 'https://' protocol."
             )
         extensions = request.extensions
-        if "sni_hostname" in extensions:
-            raise self.library.LocalProtocolError(
-                "the extension sni_hostname is not supported: the name in the URL is what the"
-                " certificate has to be for"
-            )
         place = f"{url.scheme}://{url.netloc.decode('ascii')}{url.raw_path.decode('ascii')}"
         target: bytes | None = extensions.get("target")
         given = extensions.get("timeout") or {}
@@ -164,9 +165,11 @@ class Family:
             self.content(request),
             target=None if target is None else target.decode("ascii"),
             timeout=limits,
+            server_name=extensions.get("sni_hostname"),
+            on_step=steps,
         )
 
-    def response(self, answer: Response | AsyncResponse) -> Any:
+    def response(self, answer: Response | AsyncResponse, steps: Steps | None = None) -> Any:
         """The library's response, its content unread."""
         trailers: Pairs = []
         extensions: dict[str, Any] = {
@@ -178,11 +181,16 @@ class Family:
             extensions["stream_id"] = answer.stream_id
         else:
             extensions["reason_phrase"] = answer.reason.encode("latin-1")
+        fields = raw(answer.fields)
+        # What has come with the head is handed over at once, in the library's own stream.
+        content = None if steps is not None else answer.arrived()
+        if content is None:
+            stream = self.stream_class(self, answer, trailers, steps)
+        else:
+            stream = self.library.ByteStream(content)
+            trailers += raw(answer.trailers.pairs)
         return self.library.Response(
-            answer.status,
-            headers=raw(answer.fields),
-            stream=self.stream_class(self, answer, trailers),
-            extensions=extensions,
+            answer.status, headers=fields, stream=stream, extensions=extensions
         )
 
     def content(self, request: Any) -> Any:
@@ -196,15 +204,12 @@ class Family:
                 b"".join(stream) or None if isinstance(stream, self.library.ByteStream) else stream
             )
 
-    @contextmanager
-    def translated(self) -> Iterator[None]:
-        """Raise the library's exceptions for ours."""
-        try:
-            yield
-        except errors.ClientClosed:
-            raise  # A RuntimeError, as the library's own clients raise.
-        except errors.Error as error:
-            raise self.translation(error) from error
+    def failed(self, error: errors.Error, steps: Steps | None) -> Exception:
+        """What to raise for one of our errors in the content of a response."""
+        if steps is not None:
+            steps.fail(error)
+        # ClientClosed is a RuntimeError, as the library's own clients raise.
+        return error if isinstance(error, errors.ClientClosed) else self.translation(error)
 
     def left(self, error: errors.Error, left: int) -> int:
         """How often the request may still be tried after one of our errors, of `left` times.
@@ -240,10 +245,16 @@ class BlockingTransport(Family):
             TransportError: the library's, with ours as its cause; what the content raises passes
                 through.
         """
-        send, left = self.prepared(request), self.retries
+        trace, steps = request.extensions.get("trace"), None
+        if trace is not None:
+            steps = BlockingSteps(trace, request, self._local_address)
+        send, left = self.prepared(request, steps), self.retries
         while True:
             try:
-                return self.response(send())
+                response = self.response(send(), steps)
+                if steps is not None:
+                    steps.answered(response)
+                return response  # noqa: TRY300 - the usual way
             except errors.Error as error:
                 left = self.left(error, left)
 
@@ -253,9 +264,9 @@ class BlockingTransport(Family):
 
 
 class AsyncioTransport(Family):
-    """For the library's `AsyncClient` on asyncio; thousands of tasks share connections.
+    """For the library's `AsyncClient`, on asyncio or Trio; thousands of tasks share connections.
 
-    It belongs to the event loop of its first request.
+    It belongs to the event loop, or the run of Trio, of its first request.
     """
 
     client_class = AsyncClient
@@ -268,11 +279,20 @@ class AsyncioTransport(Family):
             TransportError: the library's, with ours as its cause; what the content raises passes
                 through.
         """
-        send, left = self.prepared(request), self.retries
+        trace, steps = request.extensions.get("trace"), None
+        if trace is not None:
+            steps = AsyncSteps(trace, request, self._local_address)
+        send, left = self.prepared(request, steps), self.retries
         while True:
             try:
-                return self.response(await send())
+                response = self.response(await send(), steps)
+                if steps is not None:
+                    steps.answered(response)
+                    await steps.told()
+                return response  # noqa: TRY300 - the usual way
             except errors.Error as error:
+                if steps is not None:
+                    await steps.told()
                 left = self.left(error, left)
 
     async def aclose(self) -> None:
@@ -280,55 +300,62 @@ class AsyncioTransport(Family):
         await self._client.aclose()
 
 
-class NetworkStream:
-    """What HTTPX calls `network_stream`: facts of the connection. It neither reads nor writes."""
-
-    def __init__(self, answer: Response | AsyncResponse) -> None:
-        self._answer = answer
-
-    def get_extra_info(self, info: str) -> Any:
-        """`client_addr` and `server_addr`: host and port; `tls_info`: what TLS agreed on.
-
-        None for anything else, such as `ssl_object`, which there is not.
-        """
-        name = {"client_addr": "local", "server_addr": "peer", "tls_info": "tls_info"}.get(info)
-        return None if name is None else getattr(self._answer, name, None)
-
-
 class _Stream:
     """The content of a response, and the list that takes its trailers."""
 
-    def __init__(self, family: Family, response: Any, trailers: Pairs) -> None:
+    def __init__(self, family: Family, response: Any, trailers: Pairs, steps: Any) -> None:
         self._family = family
         self._response = response
         self._trailers = trailers
+        self._steps = steps
 
 
 class BlockingStream(_Stream):
     """The content of a response, as the library's SyncByteStream."""
 
     def __iter__(self) -> Iterator[bytes]:
-        with self._family.translated():
+        steps = self._steps
+        if steps is not None:
+            steps.reads()
+        try:
             yield from self._response.iter_raw(_BLOCK)
-            self._trailers += raw(self._response.trailers.pairs)
+        except errors.Error as error:
+            raise self._family.failed(error, steps) from error
+        self._trailers += raw(self._response.trailers.pairs)
+        if steps is not None:
+            steps.end(None)
 
     def close(self) -> None:
         """Give the connection back."""
         self._response.close()
+        steps, self._steps = self._steps, None
+        if steps is not None:
+            steps.closes()
 
 
 class AsyncioStream(_Stream):
     """The content of a response, as the library's AsyncByteStream."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        with self._family.translated():
+        steps = self._steps
+        if steps is not None:
+            steps.reads()
+        try:
             while piece := await self._response.read1(_BLOCK):
                 yield piece
-            self._trailers += raw(self._response.trailers.pairs)
+        except errors.Error as error:
+            raise self._family.failed(error, steps) from error
+        self._trailers += raw(self._response.trailers.pairs)
+        if steps is not None:
+            steps.end(None)
 
     async def aclose(self) -> None:
         """Give the connection back."""
         await self._response.aclose()
+        steps, self._steps = self._steps, None
+        if steps is not None:
+            steps.closes()
+            await steps.told()
 
 
 def raw(fields: Sequence[tuple[str, str]]) -> Pairs:

@@ -161,7 +161,8 @@ class HTTPPool(HTTPConnectionPool):
         self.socks = socks
         self.pool_size = options.get("maxsize", 1)
         host = f"[{self.host}]" if ":" in self.host else self.host
-        self.base = f"{self.scheme}://{host}:{self.port}"
+        # With a path, which `target` replaces: so the origin is found among those parsed before.
+        self.base = f"{self.scheme}://{host}:{self.port}/"
         self._making = threading.Lock()
         self._client: Client | None = None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trilane._core import HEAD, INFORMATIONAL, Exchange
-from trilane.client._flow.preparing import OnInformational
+from trilane.client._flow.preparing import OnInformational, OnStep
 from trilane.client._flow.request import Request
 from trilane.client._flow.routes import Attempt, Entry, Route, Ticket
 from trilane.client._flow.timeouts import Timeouts
@@ -35,6 +35,8 @@ class Call:
     """Called for each 1xx response."""
     known: int = 0
     """How many of them it was called for."""
+    on_step: OnStep | None = field(default=None, kw_only=True)
+    """Told of each step on its way."""
     whole: bool = field(kw_only=True)
     """Whether its task wants all of the response at once."""
     watched: Watched | None = None
@@ -51,7 +53,7 @@ class Call:
     exchange: Exchange | None = None
     fields: list[tuple[str, str]] | None = None
     """The fields of the response, where they were needed on the way."""
-    sending: asyncio.Task[None] | None = None
+    sending: asyncio.Future[None] | None = None
     """What writes its content, where that follows the head."""
     sent: bool = True
     """Whether its content has been written to the end."""
@@ -84,6 +86,10 @@ class Call:
             self.error = error
             return True
         self.exchange = exchange
+        if self.on_step is not None:
+            self.on_step("submitted", link.connection)
+            if not request.is_streaming:
+                self.on_step("sent", None)
         if self.whole:
             link.whole(exchange)
         if request.is_streaming:
@@ -134,7 +140,7 @@ class Call:
             if self.submit(outcome.connection):
                 self.listen()
             else:
-                outcome.connection.parked.append(self)
+                self.pool.park(self, outcome.connection)
         elif isinstance(outcome, Attempt):
             self.clock(None)
             self.pool.open(outcome, self)
@@ -163,12 +169,14 @@ class Call:
             self.error = error
         self.wake()
 
-    def _sent(self, task: asyncio.Task[None]) -> None:
+    def _sent(self, task: asyncio.Future[None]) -> None:
         """The content has been written, or could not be."""
         if task.cancelled():
             return
         error = task.exception()
         link, exchange = self.link, self.exchange
+        if error is None and self.on_step is not None and self.sent:
+            self.on_step("sent", None)
         if error is None or link is None or exchange is None:
             return
         if exchange.watch(HEAD) and is_answered(error, self.request, exchange):
@@ -185,5 +193,14 @@ class Call:
 
     async def stopped(self) -> None:
         """Wait until its content is not being sent any more."""
-        if self.sending is not None:
-            await asyncio.wait([self.sending])
+        sending = self.sending
+        if sending is None or sending.done():
+            return
+        ended: asyncio.Future[bool] = self.pool.loop.create_future()
+
+        def end(_: object) -> None:
+            if not ended.done():
+                ended.set_result(True)
+
+        sending.add_done_callback(end)
+        await ended

@@ -1,8 +1,7 @@
-"""`AsyncClient`: requests by URL for the tasks of one event loop."""
+"""`AsyncClient`: requests by URL for the tasks of one event loop, or of one run of Trio."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Self
@@ -15,6 +14,7 @@ from trilane.client.errors import ClientClosed, LocalError
 from .driving import drive, send_timed
 from .pool import Pool
 from .response import AsyncResponse
+from .running import running
 from .sending import send
 from .uploading import AsyncContent, AsyncUpload
 
@@ -27,6 +27,8 @@ class AsyncClient(
     ]
 ):
     """An HTTP client for HTTP/1.1, HTTP/2 and HTTP/3, for any number of tasks on one event loop.
+
+    The loop is asyncio's, uvloop's, or a run of Trio.
 
     Tasks share connections: one for all requests to an origin that speaks HTTP/2 or HTTP/3. Beyond
     what the server and `max_per_origin` allow, requests wait in the order in which they came. A
@@ -93,9 +95,11 @@ class AsyncClient(
 
     async def aclose(self) -> None:
         """`close`, and let the tasks that waited see it."""
-        if self._pool is not None:
+        pool = self._pool
+        if pool is not None:
             self.close()
-            await asyncio.sleep(0)
+            if not pool.loop.is_closed():
+                await pool.sleep(0)
         self._closed = True
 
     def __repr__(self) -> str:
@@ -109,18 +113,13 @@ class AsyncClient(
 
     def _pool_here(self) -> Pool:
         """The connections, which live on one loop."""
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            raise LocalError(
-                "no event loop of asyncio is running: AsyncClient is for asyncio, not for Trio"
-            ) from None
+        loop, kind = running()
         pool = self._pool
         if pool is None:
             if self._closed:
                 raise ClientClosed("the client is closed: make a new one")
             settings = self._settings
-            pool = self._pool = Pool(loop, settings.policy, settings.tls, settings.source)
+            pool = self._pool = kind(loop, settings.policy, settings.tls, settings.source)
         elif pool.loop is not loop:
             state = "that has been closed" if pool.loop.is_closed() else "that runs elsewhere"
             raise LocalError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from time import monotonic
 
 from trilane.client._flow.preparing import Prepared
@@ -48,7 +47,7 @@ async def _done(pool: Pool, step: Step, *, whole: bool) -> AsyncResponse | None:
     if isinstance(step, Prepared):
         return await send_timed(pool, step, whole=whole)
     if isinstance(step, float):
-        await asyncio.sleep(step)
+        await pool.sleep(step)
     elif isinstance(step, Load):
         await step.response.load_at_once()
     elif isinstance(step, Drain):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar, TypeVarTuple
 
 from trilane._core import HEAD, Connection, Exchange, Tls, connect
 from trilane.client._flow import log
@@ -24,6 +25,9 @@ from trilane.client.errors import ClientClosed, Error
 from .call import Call
 from .deadlines import Deadlines, Limit
 from .link import Link
+
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
 
 # Connections that are opened at once; more attempts wait for a thread.
 _THREADS = 32
@@ -59,6 +63,18 @@ class Pool:
     def limit(self, seconds: float | None) -> Limit | None:
         """A clock for waits."""
         return None if seconds is None else self._deadlines.limit(seconds)
+
+    # What a task awaits that is no future of the loop's. `on_trio.TrioPool` has its own.
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait; 0 seconds let other tasks have their turn."""
+        await asyncio.sleep(seconds)
+
+    async def to_thread(
+        self, function: Callable[[*Arguments], Result], *arguments: *Arguments
+    ) -> Result:
+        """What the function gives, called in a thread."""
+        return await asyncio.to_thread(function, *arguments)
 
     async def wait(self, future: asyncio.Future[bool], seconds: float | None) -> bool:
         """Whether the future came within so many seconds."""
@@ -123,7 +139,7 @@ class Pool:
                 call.entry = outcome
                 call.future = None
                 if not call.submit(link):
-                    link.parked.append(call)
+                    self.park(call, link)
                     self._wait(call, now, call.timeouts.pool)
                 elif call.exchange is not None:
                     self._listen(call, link, call.exchange)
@@ -178,6 +194,8 @@ class Pool:
     def open(self, attempt: Attempt, call: Call) -> None:
         """Open a connection in a thread; `call` takes it, unless it has given up until then."""
         self._connecting[attempt] = call
+        if call.on_step is not None:
+            call.on_step("connect", attempt)
         self._executor.submit(self._connect, attempt, attempt.timeout(call.timeouts))
 
     def _connect(self, attempt: Attempt, timeout: float | None) -> None:
@@ -205,6 +223,9 @@ class Pool:
         call = self._connecting.pop(attempt, None)
         waits = call is not None and call.future is not None and not call.future.done()
         now = self.loop.time()
+        if call is not None and call.on_step is not None:
+            failed = isinstance(outcome, Exception)
+            call.on_step("failed" if failed else "connected", outcome)
         if isinstance(outcome, Exception):
             log.failed(attempt, outcome)
             error = attempt.told(outcome) if isinstance(outcome, Error) else None
@@ -225,7 +246,7 @@ class Pool:
             # Before the router knows of it: it would give all of the room to others.
             submitted = call is not None and waits and call.submit(link)
             if call is not None and waits and not submitted:
-                link.parked.append(call)
+                self.park(call, link)
             link.entry = entry = self.router.opened(attempt, link, now)
             if call is not None and waits:
                 call.entry = entry
@@ -245,6 +266,25 @@ class Pool:
             entry.leases += 1
             self.router.release(entry, self.loop.time(), reusable=not link.is_closing)
             self.discard()
+
+    def park(self, call: Call, link: Link) -> None:
+        """The connection has refused the call: let it wait there, for as long as that helps."""
+        link.parked.append(call)
+        self.loop.call_soon(self._move_on, link)
+
+    def _move_on(self, link: Link) -> None:
+        """Send what is parked elsewhere where room only comes when other responses end."""
+        connection = link.connection
+        if link.is_closed or connection.capacity > 0 or not connection.outstanding:
+            return
+        while link.parked:
+            call = link.parked.popleft()
+            entry, future = call.entry, call.future
+            if entry is not None and future is not None and not future.done():
+                call.entry = call.link = None
+                self.router.release(entry, self.loop.time(), reusable=not link.is_closing)
+                call.wake()  # It begins again.
+        self.discard()
 
     def _unpark(self, link: Link) -> None:
         """Submit what the connection had refused, in its order, as far as it goes."""

@@ -97,6 +97,14 @@ class AsyncResponse(BaseResponse):
             self._content = await self._together(-1)
         return self.content
 
+    def arrived(self) -> bytes | None:
+        """All of the content, where it has come complete and is not coded; None: it has to be read.
+
+        Raises:
+            LimitExceeded: it is more than is allowed.
+        """
+        return self.content if not self._call.is_sending and self.load() else None
+
     async def load_at_once(self) -> None:
         """Read all of the content of a new response.
 

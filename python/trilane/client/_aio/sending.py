@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Sequence
 
 from trilane.client._flow import log
@@ -32,10 +31,13 @@ async def send(pool: Pool, prepared: Prepared, *, whole: bool) -> AsyncResponse:
     while True:
         call = Call(pool, how.route, request, how.limits, how.on_informational, whole=whole)
         call.watched = how.watched
+        call.on_step = how.on_step
         attempts += 1
         try:
             status = await pool.head(call)
         except Error as error:
+            if how.on_step is not None:
+                how.on_step("failed", error)
             if call.link is None or call.link.entry is None:
                 raise  # There was no connection: the router has tried what there was to try.
             sent = call.exchange is not None
@@ -45,7 +47,7 @@ async def send(pool: Pool, prepared: Prepared, *, whole: bool) -> AsyncResponse:
             log.again(request, call.link.entry, error, attempts)
             await call.stopped()
             # Also where the wait is 0: the loop may have to see the end of a connection.
-            await asyncio.sleep(wait)
+            await pool.sleep(wait)
             continue
         if how.learns and call.exchange is not None:
             call.fields = call.exchange.fields()

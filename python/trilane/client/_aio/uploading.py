@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeAlias
@@ -18,6 +17,7 @@ from .link import Link
 
 if TYPE_CHECKING:
     from .call import Call
+    from .pool import Pool
 
 AsyncContent: TypeAlias = Content | AsyncIterable[Block | str]
 """What the blocking client takes, and asynchronous iterables."""
@@ -60,7 +60,7 @@ async def send(call: Call, link: Link, exchange: Exchange) -> None:
     counts = request.progress is not None
     if counts:
         request.count(0, request.total)
-    async with aclosing(_pieces(request)) as pieces:
+    async with aclosing(_pieces(call.pool, request)) as pieces:
         async for piece in pieces:
             view = memoryview(piece).cast("B")
             for at in range(0, view.nbytes, BLOCK):
@@ -79,7 +79,7 @@ async def send(call: Call, link: Link, exchange: Exchange) -> None:
         call.sent = True
 
 
-async def _pieces(request: Request) -> AsyncGenerator[Block, None]:
+async def _pieces(pool: Pool, request: Request) -> AsyncGenerator[Block, None]:
     upload = request.upload
     if isinstance(upload, AsyncUpload):
         with request.callers_own():
@@ -92,9 +92,9 @@ async def _pieces(request: Request) -> AsyncGenerator[Block, None]:
         for piece in blocks:
             yield piece
             # An iterable that never waits would keep the loop from all other tasks.
-            await asyncio.sleep(0)
+            await pool.sleep(0)
         return
-    while (block := await asyncio.to_thread(next, blocks, None)) is not None:
+    while (block := await pool.to_thread(next, blocks, None)) is not None:
         yield block
 
 

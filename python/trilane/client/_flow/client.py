@@ -25,7 +25,7 @@ from trilane.client._flow.options import (
     RequestOptions,
     shown,
 )
-from trilane.client._flow.preparing import OnInformational, Prepared, Settings, how_to
+from trilane.client._flow.preparing import OnInformational, OnStep, Prepared, Settings, how_to
 from trilane.client._flow.proxies import Proxies
 from trilane.client._flow.redirects import MOST
 from trilane.client._flow.repeating import Retries
@@ -262,13 +262,17 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
         expect_continue: bool = False,
         on_informational: OnInformational | None = None,
         decode: bool = False,
+        server_name: str | None = None,
+        on_step: OnStep | None = None,
         **unknown: Never,
     ) -> Answer:
         """For adapters: send exactly these fields, and leave the content unread and undecoded.
 
         Nothing is added to the fields but what frames the message, and what the proxy is to be
         told: no cookies, no authorization, and no redirect is followed. `target` replaces path and
-        query of the URL, which go out as `origins.parse` has them. The caller closes the response.
+        query of the URL, which go out as `origins.parse` has them. `server_name` is what the
+        certificate is to cover in place of the URL's host; requests with another one share no
+        connection. `on_step` is told of each step. The caller closes the response.
 
         Raises:
             Error, TypeError: as `request`.
@@ -276,7 +280,7 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
         if unknown:
             refuse(type(self), "send", unknown)
         options = timeout, trailers, expect_continue, on_informational, decode
-        given = fields, self._sendable(content), target, options
+        given = fields, self._sendable(content), target, options, server_name, on_step
         return self._opened(partial(self._settings.exactly, method, url, *given))
 
     @shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from trilane._core import Tls
 from trilane._core import version as _version
@@ -37,6 +37,10 @@ DEFAULTS: Final[tuple[Field, ...]] = (
 )
 
 OnInformational: TypeAlias = Callable[[int, list[tuple[str, str]]], object]
+OnStep: TypeAlias = Callable[[str, Any], object]
+"""Told of a request's way over its pool, in order: "connect" with an `Attempt`, "connected" with
+the connection, "submitted" with the connection when its head is on the way, which never waits,
+"sent" when its content is; "failed" with an error, of whatever came last."""
 Options: TypeAlias = tuple[
     TimeoutGiven, Sequence[tuple[str, str]], bool, OnInformational | None, bool
 ]
@@ -63,6 +67,7 @@ class How(NamedTuple):
     """What is to be seen of it; None in most clients."""
     watched: Watched | None = None
     """What is seen of this one, once it is on its way."""
+    on_step: OnStep | None = None
 
 
 class Prepared(NamedTuple):
@@ -168,6 +173,8 @@ class Settings:
         content: Content | Upload,
         target: str | None,
         options: Options,
+        server_name: str | None = None,
+        on_step: OnStep | None = None,
     ) -> Prepared:
         """A request with exactly these fields; `target` replaces path and query of the URL.
 
@@ -181,6 +188,10 @@ class Settings:
         prepared = self._complete(request, address, options)
         if target is not None:
             request.target = target
+        if server_name is not None or on_step is not None:
+            how = prepared.how
+            route = how.route._replace(server_name=server_name)
+            prepared = prepared._replace(how=how._replace(route=route, on_step=on_step))
         return prepared
 
     def _complete(self, request: Request, address: Address, options: Options) -> Prepared:
@@ -194,7 +205,8 @@ class Settings:
         timeout, trailers, expect_continue, on_informational, decode = options
         if expect_continue:
             request.expect_continue()
-        request.follow(trailers)
+        if trailers:
+            request.follow(trailers)
         limits = timeouts(timeout, self._limits)
         if limits.total is not None and not isinstance(limits, Until):
             limits = Until.begin(limits, monotonic)

@@ -74,6 +74,8 @@ class Route(NamedTuple):
 
     origin: Origin
     proxy: Proxy | None = None
+    server_name: str | None = None
+    """What TLS asks for and the certificate has to cover, where that is not the origin's host."""
 
     @classmethod
     def to(cls, origin: Origin, proxy: Proxy | None) -> Route:

@@ -345,7 +345,7 @@ class Router(Generic[Connection]):
             port=place.port,
             scheme=place.scheme,
             versions=versions,
-            server_name=route.origin.host if elsewhere else None,
+            server_name=route.server_name or (route.origin.host if elsewhere else None),
             tunnel=None if route.forwards else route.proxy,
             unix=self.policy.unix,
             race_s=self.policy.race_s,

@@ -128,8 +128,9 @@ def timeouts(given: TimeoutGiven, default: Timeouts) -> Timeouts:
     else:
         seconds = float(given)
         wanted = Timeouts(seconds, seconds, seconds, seconds)
-    for name, value in wanted._asdict().items():
+    for value in wanted:
         if value is not None and not value >= 0:
+            name = wanted._fields[wanted.index(value)]
             raise ValueError(f"the {name} timeout is {value!r} seconds: give 0 or more, or None")
     return wanted
 

@@ -16,6 +16,7 @@ from typing import TypeVar
 from trilane._core import Connection, Tls
 from trilane.client._flow import log
 from trilane.client._flow.origins import Origin
+from trilane.client._flow.preparing import OnStep
 from trilane.client._flow.resolving import arguments
 from trilane.client._flow.routes import Attempt, Entry, Policy, Route, Ticket
 from trilane.client._flow.routing import Router
@@ -53,7 +54,12 @@ class Pool:
         self._tls: Tls | None = None
 
     def lease(
-        self, route: Route, limits: Timeouts, *, wait: bool = True
+        self,
+        route: Route,
+        limits: Timeouts,
+        *,
+        wait: bool = True,
+        on_step: OnStep | None = None,
     ) -> Entry[Connection] | None:
         """A connection for one more request; `give_back` ends the lease.
 
@@ -83,7 +89,7 @@ class Pool:
             if outcome is None:
                 return None
             if isinstance(outcome, Attempt):
-                opened = self._open(outcome, limits)
+                opened = self._open(outcome, limits, on_step)
                 if opened is not None:
                     return opened
             # What lay idle may have been closed by the server meanwhile.
@@ -176,9 +182,13 @@ class Pool:
         assert outcome is not None  # noqa: S101 - it is set before the event
         return outcome
 
-    def _open(self, attempt: Attempt, limits: Timeouts) -> Entry[Connection] | None:
+    def _open(
+        self, attempt: Attempt, limits: Timeouts, on_step: OnStep | None = None
+    ) -> Entry[Connection] | None:
         """Do what the attempt says. None: begin again."""
         try:
+            if on_step is not None:
+                on_step("connect", attempt)
             connection = connect(
                 **arguments(attempt, self._policy.resolver),
                 tls=self._security() if attempt.needs_tls else None,
@@ -186,12 +196,17 @@ class Pool:
                 source=self._source,
             )
             log.opened(attempt, connection)
+            if on_step is not None:
+                on_step("connected", connection)
             entry = self._decide(lambda: self._router.opened(attempt, connection, monotonic()))
             entry.opener = threading.get_ident()
         except Error as error:
             failure = attempt.told(error)
             log.failed(attempt, error)
-            if self._decide(lambda: self._router.failed(attempt, failure, monotonic())):
+            again = self._decide(lambda: self._router.failed(attempt, failure, monotonic()))
+            if on_step is not None:
+                on_step("failed", error)
+            if again:
                 return None
             raise
         except BaseException:

@@ -99,6 +99,15 @@ class Response(BaseResponse):
         self.load()
         return self._content or b""
 
+    def arrived(self) -> bytes | None:
+        """All of the content, where it has come complete; None: it has to be waited for.
+
+        Raises:
+            LimitExceeded, DecodingError: it is more than is allowed, or not what it says.
+        """
+        exchange = self._exchange
+        return None if exchange is None or not exchange.complete else self.content
+
     def load(self) -> None:
         """Read all of the content, for `content`."""
         if self._content is None:

@@ -12,7 +12,7 @@ from trilane._core import Connection, Exchange
 from trilane.client._early import Early
 from trilane.client._flow import log
 from trilane.client._flow.altsvc import learn
-from trilane.client._flow.preparing import How, OnInformational, Prepared
+from trilane.client._flow.preparing import How, OnInformational, OnStep, Prepared
 from trilane.client._flow.repeating import failed, passes_over
 from trilane.client._flow.request import Request
 from trilane.client._flow.routes import Entry
@@ -105,16 +105,18 @@ def begin_watched(pool: Pool, prepared: Prepared, watched: Watched, *, wait: boo
         return begin(pool, prepared, wait=wait)
 
 
-def begin(pool: Pool, prepared: Prepared, *, wait: bool, attempts: int = 0) -> Sent | None:
+def begin(  # noqa: C901 - one attempt after another
+    pool: Pool, prepared: Prepared, *, wait: bool, attempts: int = 0
+) -> Sent | None:
     """Send it, and leave the response for `finish`. None: it would have to `wait`, and may not.
 
     `attempts` is how often it was tried before; errors are those of `send`.
     """
     request, _, how = prepared
     watched, timed = how.watched, False
-    deadline = None
+    deadline, on_step = None, how.on_step
     while True:
-        entry = pool.lease(how.route, how.limits, wait=wait)
+        entry = pool.lease(how.route, how.limits, wait=wait, on_step=on_step)
         if entry is None:
             return None
         sent = None
@@ -127,7 +129,9 @@ def begin(pool: Pool, prepared: Prepared, *, wait: bool, attempts: int = 0) -> S
             exchange = request.submit(entry.connection, entry.alt_used, timed=timed)
             complete = not request.is_streaming
             sent = Sent(pool, prepared, entry, exchange, attempts + 1, complete)
-            if not complete:
+            if on_step is not None:
+                _step_by_step(sent, exchange, on_step)
+            elif not complete:
                 _send_content(sent, exchange)
         except BaseException as error:
             if sent is None and isinstance(error, Full):
@@ -138,7 +142,7 @@ def begin(pool: Pool, prepared: Prepared, *, wait: bool, attempts: int = 0) -> S
                 pool.give_back(entry, reusable=not entry.connection.is_closing)
             else:
                 sent.end()
-            if not _again(pool, entry, error, request, attempts, sent=sent is not None):
+            if not _again(pool, how, entry, error, request, attempts, sent=sent is not None):
                 raise
         else:
             return sent
@@ -174,7 +178,8 @@ def _finish(sent: Sent) -> Response:
         try:
             response = _answer(sent)
         except Error as error:
-            if not _again(pool, sent.entry, error, request, sent.attempts, sent=True):
+            how = sent.prepared.how
+            if not _again(pool, how, sent.entry, error, request, sent.attempts, sent=True):
                 raise
         else:
             if not passes_over(pool, sent.entry, response.status, request, sent.attempts):
@@ -206,6 +211,7 @@ def _leave_a_moment(
 
 def _again(
     pool: Pool,
+    how: How,
     entry: Entry[Connection],
     error: BaseException,
     request: Request,
@@ -214,6 +220,8 @@ def _again(
     sent: bool,
 ) -> bool:
     """Whether the request is sent again, after a pause where one is due."""
+    if how.on_step is not None:
+        how.on_step("failed", error)
     wait = failed(pool, entry, error, request, attempts, sent=sent)
     if wait is None:
         return False
@@ -221,6 +229,14 @@ def _again(
     if wait:
         time.sleep(wait)
     return True
+
+
+def _step_by_step(sent: Sent, exchange: Exchange, on_step: OnStep) -> None:
+    """Send the content that follows the head, if any, and tell of it."""
+    on_step("submitted", sent.entry.connection)
+    if not sent.complete:
+        _send_content(sent, exchange)
+    on_step("sent", None)
 
 
 def _send_content(sent: Sent, exchange: Exchange) -> None:
