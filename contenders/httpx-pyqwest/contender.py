@@ -44,18 +44,21 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
+import httpx
 import pyqwest
 from pyqwest import HTTPVersion
 from pyqwest.httpx import AsyncPyqwestTransport, PyqwestTransport
 
 from trilane_contender import Plan, run
 from trilane_contender.httpx_family import library
-from trilane_contender.reqwest import without_proxies
+from trilane_contender.reqwest import broken, without_proxies
 
 ASKED = {
     "h1": HTTPVersion.HTTP1,
@@ -95,12 +98,24 @@ def told(response: Any) -> Any:
     return response
 
 
+@contextmanager
+def explained() -> Iterator[None]:
+    """Exceptions of the transport, but for its timeouts, by what their text says of the cause."""
+    try:
+        yield
+    except httpx.TimeoutException:
+        raise
+    except httpx.TransportError as error:
+        raise broken(error) from error
+
+
 class Transport(PyqwestTransport):
     """pyqwest's, for `httpx.Client`."""
 
     def handle_request(self, request: Any) -> Any:
         """As pyqwest does it."""
-        return told(super().handle_request(request))
+        with explained():
+            return told(super().handle_request(request))
 
 
 class AsyncTransport(AsyncPyqwestTransport):
@@ -108,7 +123,8 @@ class AsyncTransport(AsyncPyqwestTransport):
 
     async def handle_async_request(self, request: Any) -> Any:
         """As pyqwest does it."""
-        return told(await super().handle_async_request(request))
+        with explained():
+            return told(await super().handle_async_request(request))
 
 
 def transport(plan: Plan, asynchronous: bool) -> Any:

@@ -55,4 +55,15 @@ def transport(plan: Plan, asynchronous: bool) -> Any:
 if __name__ == "__main__":
     if find_spec("httpx") is None:
         sys.exit(cannot("httpx is not installed beside trilane: python -m pip install httpx"))
-    sys.exit(run(library("httpx", transport, shared_by_threads=frozenset(ASKED))))
+    from trilane.client.errors import VersionUnavailable
+
+    sys.exit(
+        run(
+            library(
+                "httpx",
+                transport,
+                shared_by_threads=frozenset(ASKED),
+                kinds=((VersionUnavailable, "protocol"),),
+            )
+        )
+    )

@@ -55,4 +55,15 @@ def transport(plan: Plan, asynchronous: bool) -> Any:
 if __name__ == "__main__":
     if find_spec("httpx2") is None:
         sys.exit(cannot("httpx2 is not installed beside trilane: python -m pip install httpx2"))
-    sys.exit(run(library("httpx2", transport, shared_by_threads=frozenset(ASKED))))
+    from trilane.client.errors import VersionUnavailable
+
+    sys.exit(
+        run(
+            library(
+                "httpx2",
+                transport,
+                shared_by_threads=frozenset(ASKED),
+                kinds=((VersionUnavailable, "protocol"),),
+            )
+        )
+    )

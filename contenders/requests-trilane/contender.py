@@ -69,7 +69,10 @@ def kinds() -> tuple[tuple[type[BaseException], str], ...]:
     """Kinds of failure for Requests' exceptions, most special first."""
     from requests import exceptions  # noqa: PLC0415 - as above
 
+    from trilane.client.errors import VersionUnavailable  # noqa: PLC0415 - as above
+
     return (
+        (VersionUnavailable, "protocol"),
         (exceptions.SSLError, "tls"),
         (exceptions.Timeout, "timeout"),
         (exceptions.ChunkedEncodingError, "body"),

@@ -15,6 +15,7 @@ from typing import Any
 
 from trilane_contender.bodies import PIECE, counted, counted_async
 from trilane_contender.client import Answer, Library
+from trilane_contender.failures import Kinds
 from trilane_contender.plan import Plan
 
 _SPOKEN = {"HTTP/1.1": "h1", "HTTP/2": "h2", "HTTP/3": "h3"}
@@ -31,11 +32,12 @@ def library(
     # wait for each other's frames, and have been seen to corrupt its state.
     shared_by_threads: frozenset[str] = frozenset({"h1"}),
     loop: Callable[[], Any] | None = None,
+    kinds: Kinds = (),
 ) -> Library:
     """The library of that module, which is also the name of its distribution.
 
     `transport`, a name of the script, makes what takes the place of the library's own transports;
-    `loop` makes event loops.
+    `loop` makes event loops; `kinds` has exceptions of the transport's own, most special first.
     """
     loaded = import_module(module)
     return Library(
@@ -47,6 +49,7 @@ def library(
         loop=loop,
         cannot=_cannot,
         kinds=(
+            *kinds,
             (loaded.TimeoutException, "timeout"),
             (loaded.RemoteProtocolError, "protocol"),
             (loaded.LocalProtocolError, "protocol"),
