@@ -5,7 +5,6 @@ Where RFC and Fetch leave the method to the client, it is as Requests and HTTPX 
 
 from __future__ import annotations
 
-import urllib.parse
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -57,6 +56,8 @@ def target(response: BaseResponse, location: str) -> Address:
         # Fields are handed on as ISO-8859-1; what is not ASCII in URLs is UTF-8.
         location = location.encode("latin-1").decode("utf-8")
     try:
+        import urllib.parse  # noqa: PLC0415 - only where one is redirected
+
         return parse(urllib.parse.urljoin(response.url, location.strip()))
     except (InvalidRequest, ValueError) as error:
         raise RedirectError(
