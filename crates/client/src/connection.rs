@@ -196,7 +196,7 @@ impl Connection {
     /// waits for a response, or when [`Self::drive`] is called.
     pub fn submit(&self, submission: Submission<'_>) -> Result<Exchange, Error> {
         let shared = &self.shared;
-        let upload = matches!(submission.content, Content::Streamed { .. });
+        let upload = !matches!(submission.content, Content::Whole(_));
         let encoding = match shared.version {
             Version::H1 => Encoding::H1,
             Version::H2 => Encoding::H2,
@@ -375,7 +375,8 @@ fn refused(refused: Refused) -> Error {
     let kind = match refused {
         Refused::Full => Kind::Full,
         Refused::Draining | Refused::Exhausted => Kind::Closed,
-        Refused::TooLarge { .. } | Refused::NoConnectProtocol => Kind::Local,
+        Refused::TooLarge { .. } => Kind::Local,
+        Refused::NoConnectProtocol => Kind::Version,
     };
     Error::new(kind, refused.to_string()).unsent()
 }

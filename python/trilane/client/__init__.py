@@ -18,14 +18,22 @@ from .errors import *  # noqa: F403 - `__all__` of `errors` says which
 
 if TYPE_CHECKING:
     from ._aio import AsyncClient, AsyncResponse
+    from ._aio.events import AsyncEventStream
+    from ._aio.websocket import AsyncWebSocket
+    from ._flow.events import Event
     from ._flow.timeouts import Timeouts
     from ._pool import Client, Response
+    from ._pool.events import EventStream
+    from ._pool.websocket import WebSocket
     from .http import HTTPConnection, HTTPResponse, HTTPSConnection
 
 __all__ = [
     "AsyncClient",
+    "AsyncEventStream",
     "AsyncResponse",
     "Client",
+    "Event",
+    "EventStream",
     "HTTPConnection",
     "HTTPResponse",
     "HTTPSConnection",
@@ -38,13 +46,19 @@ __all__ += errors.__all__
 # Imported when they are asked for: a program that uses one of them does not pay for the others.
 _HOMES: Final = {
     "AsyncClient": "._aio",
+    "AsyncEventStream": "._aio.events",
     "AsyncResponse": "._aio",
+    # These two need the library of an extra, so `import *` leaves them out.
+    "AsyncWebSocket": "._aio.websocket",
     "Client": "._pool",
+    "Event": "._flow.events",
+    "EventStream": "._pool.events",
     "HTTPConnection": ".http",
     "HTTPResponse": ".http",
     "HTTPSConnection": ".http",
     "Response": "._pool",
     "Timeouts": "._flow.timeouts",
+    "WebSocket": "._pool.websocket",
 }
 
 

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Self
+from collections.abc import AsyncIterable, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Self
 
-from trilane.client._flow.client import BaseClient, Prepare
+from trilane.client._flow.client import Prepare
 from trilane.client._flow.content import Content, Upload
 from trilane.client.errors import ClientClosed, LocalError
 
 from .pool import Pool
 from .response import AsyncResponse
 from .sending import send
+from .streams import Streams
 from .uploading import AsyncContent, AsyncUpload
 
 
-class AsyncClient(
-    BaseClient[
-        Coroutine[Any, Any, AsyncResponse],
-        AbstractAsyncContextManager[AsyncResponse],
-        AsyncContent,
-    ]
-):
+class AsyncClient(Streams):
     """An HTTP client for HTTP/1.1, HTTP/2 and HTTP/3, for any number of tasks on one event loop.
 
     Tasks share connections: one for all requests to an origin that speaks HTTP/2 or HTTP/3. Beyond
@@ -71,10 +66,12 @@ class AsyncClient(
     def close(self) -> None:
         """Close every connection, on the loop's thread. Requests under way fail. Idempotent."""
         self._closed = True
-        pool, self._pool = self._pool, None
-        # A loop that is closed has let go of its sockets, and the connections close with us.
-        if pool is not None and not pool.loop.is_closed():
-            pool.close()
+        pools = self._pool, self._http_1
+        self._pool = self._http_1 = None
+        for pool in pools:
+            # A loop that is closed has let go of its sockets, and the connections close with us.
+            if pool is not None and not pool.loop.is_closed():
+                pool.close()
 
     async def aclose(self) -> None:
         """`close`, and let the tasks that waited see it."""

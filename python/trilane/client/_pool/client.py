@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Never, Self
 
-from trilane.client._flow.client import BaseClient, Prepare
+from trilane.client._flow.client import Prepare
 from trilane.client._flow.content import Content
 from trilane.client._flow.keywords import refuse
 from trilane.client._flow.preparing import OnInformational, Options
@@ -16,9 +16,10 @@ from trilane.client._pool.leasing import Pool
 from trilane.client._pool.response import Response
 from trilane.client._pool.sending import send
 from trilane.client._pool.several import send_all
+from trilane.client._pool.streams import Streams
 
 
-class Client(BaseClient[Response, AbstractContextManager[Response], Content]):
+class Client(Streams):
     """An HTTP client for HTTP/1.1, HTTP/2 and HTTP/3. Any number of threads may use it at once.
 
     Connections are kept and shared: one for all requests to an origin that speaks HTTP/2 or HTTP/3.
@@ -40,7 +41,7 @@ class Client(BaseClient[Response, AbstractContextManager[Response], Content]):
 
     @contextmanager
     def _context(self, prepare: Prepare) -> Iterator[Response]:
-        with send(self._pool, prepare()) as response:
+        with send(self._pool, prepare(), duplex=True) as response:
             yield response
 
     def _sendable(self, content: Content) -> Content:
@@ -94,6 +95,8 @@ class Client(BaseClient[Response, AbstractContextManager[Response], Content]):
         `abort` ends them too, with ConnectionClosed.
         """
         self._pool.close(abort=abort)
+        if self._http_1 is not None:
+            self._http_1.close(abort=abort)
 
     def __enter__(self) -> Self:
         return self
