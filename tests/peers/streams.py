@@ -55,7 +55,7 @@ async def _numbers(scope: Scope, receive: Receive, send: Send) -> None:
     await _begin(send, kind=b"text/event-stream; charset=utf-8")
     await _give(send, b"retry: 1\n: how long to wait\n\n")
     for number in (last + 1, last + 2):
-        await _give(send, b"id: %d\nevent: number\ndata: {\"n\": %d}\n\n" % (number, number))
+        await _give(send, b'id: %d\nevent: number\ndata: {"n": %d}\n\n' % (number, number))
     await _give(send, b"id: 99\ndata: cut before its end", more=False)
 
 

@@ -19,12 +19,12 @@ from .errors import *  # noqa: F403 - `__all__` of `errors` says which
 if TYPE_CHECKING:
     from ._aio import AsyncClient, AsyncResponse
     from ._aio.events import AsyncEventStream
-    from ._aio.websocket import AsyncWebSocket
+    from ._aio.websocket import AsyncWebSocket as AsyncWebSocket
     from ._flow.events import Event
     from ._flow.timeouts import Timeouts
     from ._pool import Client, Response
     from ._pool.events import EventStream
-    from ._pool.websocket import WebSocket
+    from ._pool.websocket import WebSocket as WebSocket
     from .http import HTTPConnection, HTTPResponse, HTTPSConnection
 
 __all__ = [

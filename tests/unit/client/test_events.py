@@ -42,7 +42,10 @@ CASES: dict[str, tuple[bytes, list[tuple[str, str, str]]]] = {
         [("message", "YHOO\n+2\n10", "")],
     ),
     "the standard's ids": (
-        b": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n",
+        (
+            b": test stream\n\ndata: first event\nid: 1\n\n"
+            b"data:second event\nid\n\ndata:  third event\n\n"
+        ),
         [
             ("message", "first event", "1"),
             ("message", "second event", ""),
@@ -54,9 +57,14 @@ CASES: dict[str, tuple[bytes, list[tuple[str, str, str]]]] = {
         [("message", "", ""), ("message", "\n", "")],
     ),
     "the standard's space": (b"data:test\n\ndata: test\n\n", [("message", "test", "")] * 2),
-    "byte order mark": (b"\xef\xbb\xbfdata:1\n\n\xef\xbb\xbfdata:2\n\ndata:3\n\n",
-        [("message", "1", ""), ("message", "3", "")]),
-    "two byte order marks": (b"\xef\xbb\xbf\xef\xbb\xbfdata:1\n\ndata:2\n\n", [("message", "2", "")]),
+    "byte order mark": (
+        b"\xef\xbb\xbfdata:1\n\n\xef\xbb\xbfdata:2\n\ndata:3\n\n",
+        [("message", "1", ""), ("message", "3", "")],
+    ),
+    "two byte order marks": (
+        b"\xef\xbb\xbf\xef\xbb\xbfdata:1\n\ndata:2\n\n",
+        [("message", "2", "")],
+    ),
     "comments": (
         b"data:1\r:\0\n:\r\ndata:2\n:x\rdata:3\n:data:fail\r:x\ndata:4\n\n",
         [("message", "1\n2\n3\n4", "")],
@@ -65,8 +73,14 @@ CASES: dict[str, tuple[bytes, list[tuple[str, str, str]]]] = {
         b"data:1\n data:no\ndata\ndata:2\ndata :no\nDATA:no\n\n",
         [("message", "1\n\n2", "")],
     ),
-    "ends of lines": (b"data:a\rdata:b\r\ndata:c\n\rdata:d\r\r", [("message", "a\nb\nc", ""), ("message", "d", "")]),
-    "an id with NUL": (b"id:1\ndata:a\n\nid:2\x003\ndata:b\n\n", [("message", "a", "1"), ("message", "b", "1")]),
+    "ends of lines": (
+        b"data:a\rdata:b\r\ndata:c\n\rdata:d\r\r",
+        [("message", "a\nb\nc", ""), ("message", "d", "")],
+    ),
+    "an id with NUL": (
+        b"id:1\ndata:a\n\nid:2\x003\ndata:b\n\n",
+        [("message", "a", "1"), ("message", "b", "1")],
+    ),
     "an id without data": (b"id: 7\n\ndata: a\n\n", [("message", "a", "7")]),
     "types": (
         b"event: a\ndata:x\n\ndata:x\n\nevent: b\n\ndata:x\n\nevent:\ndata:x\n\n",
@@ -132,9 +146,13 @@ def test_json() -> None:
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_a_long_event_is_refused(content: bytes, size: int) -> None:
     made = parser(most=99)
-    with pytest.raises(TooLongError):
+
+    def take_all() -> None:
         for at in range(0, len(content), size):
             made.take(content[at : at + size])
+
+    with pytest.raises(TooLongError):
+        take_all()
 
 
 def test_what_has_ended_counts_no_more() -> None:
@@ -180,7 +198,8 @@ def test_a_given_id_is_replaced() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "wait"), [(b"", RETRY_S), (b"retry: 50\n\n", 0.05), (b"retry: 9999999\n\n", LONGEST_RETRY_S)]
+    ("said", "wait"),
+    [(b"", RETRY_S), (b"retry: 50\n\n", 0.05), (b"retry: 9999999\n\n", LONGEST_RETRY_S)],
 )
 def test_the_server_says_when(said: bytes, wait: float) -> None:
     subscription = _subscription()

@@ -50,11 +50,11 @@ class Streams(
     ) -> AsyncEventStream:
         """Server-sent events (the event stream of the HTML standard), as they come.
 
-        An asynchronous iterator, and a context that ends it. Nothing is sent before the first event is asked
-        for. When the stream ends, or its connection is lost, it is asked for again after the time
-        that the server says (3 seconds where it says none, 60 at most), with `Last-Event-ID`; after
-        that more and more rarely, and ten times in a row. Status 204 ends it. The read timeout is
-        how long the stream may be silent.
+        An asynchronous iterator, and a context that ends it. Nothing is sent before the first event
+        is asked for. When the stream ends, or its connection is lost, it is asked for again after
+        the time that the server says (3 seconds where it says none, 60 at most), with
+        `Last-Event-ID`; after that more and more rarely, and ten times in a row. Status 204 ends
+        it. The read timeout is how long the stream may be silent.
 
         method, content: for servers that answer a POST with events, as those of language models do.
         reconnect: whether it is asked for again. By default a GET without content is, and nothing
@@ -85,7 +85,7 @@ class Streams(
         return AsyncEventStream(subscription, ask)
 
     @asynccontextmanager
-    async def websocket(  # noqa: PLR0913 - each is an option of its own, by name
+    async def websocket(
         self,
         url: str,
         *,

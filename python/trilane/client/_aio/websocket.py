@@ -239,7 +239,7 @@ class AsyncWebSocket:
                     while talk.has_output:
                         await self._room(limit)
                         if not exchange.upload_open:
-                            raise talk.cut(None)
+                            raise talk.cut(None)  # noqa: TRY301 - so does what is caught
                         exchange.write(talk.output(), 0)
                         link.written()
                 except WebSocketClosed:
@@ -313,6 +313,7 @@ async def connect(
 
     Raises:
         StreamRefused: the server opens none.
+        VersionUnavailable: it takes none in the versions that may be spoken.
         Error: any of `errors`.
     """
     opening = handshake(prepared, talk)

@@ -69,7 +69,7 @@ _KEY: Final = "sec-websocket-key"
 class Talk:
     """One WebSocket: what is sent goes out by `output`, what comes goes in by `receive`."""
 
-    def __init__(  # noqa: PLR0913 - each is a setting of its own, by name
+    def __init__(
         self,
         url: str,
         *,
@@ -82,6 +82,7 @@ class Talk:
 
         Raises:
             ValueError: a setting is out of range.
+            TypeError: `subprotocols` is one name.
         """
         if max_size is not None and max_size < 1:
             raise ValueError(f"max_size={max_size}: give bytes from 1 on, or None for no limit")
@@ -218,6 +219,7 @@ class Talk:
         Raises:
             WebSocketClosed: one of both sides has said Close.
             TypeError: it is none of what `Sendable` names.
+            ValueError: it has no fragments.
         """
         self._expect_open()
         protocol = self._protocol
@@ -233,7 +235,7 @@ class Talk:
                 f" {type(message).__name__}"
             )
         # All of them before the first is sent: it has to be known which is the last.
-        fragments = list(message)
+        fragments: list[str | bytes] = [*message]
         if not fragments:
             raise ValueError("a message in fragments has at least one")
         if not all(isinstance(each, type(fragments[0])) for each in fragments):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Self
 
@@ -48,7 +48,7 @@ class EventStream(Iterator[Event]):
 
 def _events(
     subscription: Subscription, ask: Callable[[list[Field]], AbstractContextManager[Response]]
-) -> Iterator[Event]:
+) -> Generator[Event, None, None]:
     while True:
         failure = None
         try:

@@ -84,14 +84,9 @@ class Response(BaseResponse):
         return self._informational if exchange is None else exchange.informational
 
     def duplex(self) -> Exchange:
-        """What it is read from and written to, by different threads, for a WebSocket.
-
-        Raises:
-            LocalError: it was closed.
-        """
+        """What it is read from and written to, by different threads, for a WebSocket."""
         exchange = self._exchange
-        if exchange is None:
-            raise not_read(f"the response of {self.url}")
+        assert exchange is not None  # noqa: S101 - a WebSocket is made of an open response
         # What `Early` keeps of others is content that came while a request was sent; this had none.
         return cast("Exchange", exchange)
 
@@ -183,7 +178,7 @@ class Response(BaseResponse):
         limit = self._how.limits.read
         try:
             count = exchange.readinto(view, limit)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - it is raised
             count = self._after(error, lambda: exchange.readinto(view, limit))
         if not count or (exchange.complete and not exchange.unread):
             self.close()
@@ -303,9 +298,7 @@ class Response(BaseResponse):
         if failure is not None:
             # The request's own content failed; the rest followed from it.
             raise self._fail(failure) from None
-        self._give_up(
-            error, self._how.limits.read, None if sent is None else sent.why_stalled()
-        )
+        self._give_up(error, self._how.limits.read, None if sent is None else sent.why_stalled())
         raise error
 
     def _read_all(self) -> bytes:
@@ -330,7 +323,7 @@ class Response(BaseResponse):
         limit = self._how.limits.read
         try:
             piece = exchange.read1(amount, limit)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - it is raised
             piece = self._after(error, lambda: exchange.read1(amount, limit))
         # At the end others can have the connection.
         if not piece or (exchange.complete and not exchange.unread):

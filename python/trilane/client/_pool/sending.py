@@ -51,7 +51,7 @@ class Sent:
         return self.uploading is not None and self.uploading.is_sending
 
     def failure(self, error: BaseException) -> BaseException | None:
-        """Why its content could not be sent, where `error` of the exchange only followed from it."""
+        """Why its content could not be sent, where the exchange's `error` followed from it."""
         uploading = self.uploading
         if uploading is None or not isinstance(error, Error):
             return None

@@ -73,7 +73,7 @@ class Streams(BaseClient[Response, AbstractContextManager[Response], Content]):
         return EventStream(subscription, ask)
 
     @contextmanager
-    def websocket(  # noqa: PLR0913 - each is an option of its own, by name
+    def websocket(
         self,
         url: str,
         *,

@@ -21,25 +21,31 @@ _JOIN_S: Final = 1.0
 class Uploading:
     """The content of one request on its way."""
 
-    __slots__ = ("_exchange", "_limit", "_request", "_thread", "complete", "error", "stalled")
+    __slots__ = ("_ended", "_request", "_thread", "error", "stalled")
 
     def __init__(self, exchange: Exchange, request: Request, limit: float | None) -> None:
         """Begin; `limit` is how many seconds each wait for the server may last."""
-        self.complete = False
-        """Whether all of it was sent."""
         self.stalled: WriteTimeout | None = None
         """Why the rest of it was not sent though the response had begun."""
         self.error: BaseException | None = None
         """What ended the request: the content's own exception, or why it could not be sent."""
-        self._exchange = exchange
         self._request = request
-        self._limit = limit
+        # Has something once its end was sent.
+        self._ended: list[bool] = []
         # The content runs in the context of the one who sends it, as it would in its thread.
         run = contextvars.copy_context().run
         self._thread = threading.Thread(
-            target=run, args=(self._send,), daemon=True, name="trilane-upload"
+            target=run,
+            args=(_send, self, self._ended, exchange, request, limit),
+            daemon=True,
+            name="trilane-upload",
         )
         self._thread.start()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of it was sent."""
+        return bool(self._ended) and self.error is None and self.stalled is None
 
     @property
     def is_sending(self) -> bool:
@@ -58,20 +64,25 @@ class Uploading:
         elif upload is not None and upload.is_file:
             self._thread.join(_JOIN_S)
 
-    def _send(self) -> None:
-        exchange, request = self._exchange, self._request
-        try:
-            send_blocks(exchange, request, self._limit, self._ending)
-        except BaseException as error:  # noqa: BLE001 - the thread that reads raises it
-            self.complete = False
-            if isinstance(error, Error) and is_answered(error, request, exchange):
-                if isinstance(error, WriteTimeout):
-                    self.stalled = error
-                return
-            self.error = error
-            # Whoever waits for the response is woken, and finds the error.
-            exchange.cancel()
 
-    def _ending(self) -> None:
-        # Before the end is sent: the response to it may be read before `finish` has returned here.
-        self.complete = True
+def _send(
+    uploading: Uploading,
+    ended: list[bool],
+    exchange: Exchange,
+    request: Request,
+    limit: float | None,
+) -> None:
+    try:
+        # Before its end is sent: the response to it may be read before that call returns.
+        send_blocks(exchange, request, limit, lambda: ended.append(True))
+    except BaseException as error:  # noqa: BLE001 - the thread that reads raises it
+        if isinstance(error, Error) and is_answered(error, request, exchange):
+            if isinstance(error, WriteTimeout):
+                uploading.stalled = error
+            return
+        uploading.error = error
+        # Whoever waits for the response is woken, and finds the error.
+        exchange.cancel()
+    finally:
+        # The error holds this frame, and would be held by it: the content is let go of with them.
+        del uploading

@@ -306,6 +306,7 @@ def connect(
 
     Raises:
         StreamRefused: the server opens none.
+        VersionUnavailable: it takes none in the versions that may be spoken.
         Error: any of `errors`.
     """
     opening = handshake(prepared, talk)
