@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
+from hypercorn.protocol.h3 import H3Protocol
+
 from . import application
 from .process import HOST
 
@@ -20,6 +22,31 @@ if TYPE_CHECKING:
     Scope = dict[str, Any]
     Receive = Callable[[], Awaitable[dict[str, Any]]]
     Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class _Streams(dict[int, Any]):
+    """Streams of Hypercorn's HTTP/3, where those that have ended take what still comes.
+
+    Hypercorn 0.18 forgets a stream with the end of its application, and a client's last bytes on it
+    are a KeyError that ends the whole QUIC server: those of each WebSocket, as its Close frame.
+    """
+
+    def __missing__(self, stream: int) -> Any:
+        return self
+
+    async def handle(self, event: object) -> None:
+        """Nobody is there for it."""
+
+
+def _mend(begin: Callable[..., None]) -> Callable[..., None]:
+    def mended(self: Any, *arguments: Any, **options: Any) -> None:
+        begin(self, *arguments, **options)
+        self.streams = _Streams(self.streams)
+
+    return mended
+
+
+H3Protocol.__init__ = _mend(H3Protocol.__init__)  # type: ignore[method-assign]
 
 EVENTS = b"text/event-stream"
 _asked: Counter[str] = Counter()

@@ -70,7 +70,7 @@ class Early:
             raise LimitExceeded(
                 f"{self._url} has answered with more than max_content={self._most} bytes before all"
                 " of the request's content was sent: read them meanwhile, by"
-                " stream(), or allow more with Client(max_content=...)",
+                " stream() of Client or AsyncClient, or allow more with Client(max_content=...)",
                 stream_id=exchange.stream_id,
             )
 
