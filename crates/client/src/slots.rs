@@ -131,7 +131,11 @@ impl Slot {
     /// How much may be unread before no more is taken from the peer.
     pub(crate) fn limit(&self) -> usize {
         // Whoever waits for the end takes all of it at once.
-        if self.reader.as_ref().is_some_and(|one| one.want == Want::End) {
+        if self
+            .reader
+            .as_ref()
+            .is_some_and(|one| one.want == Want::End)
+        {
             return usize::MAX;
         }
         if self.writing || self.writer.is_some() {

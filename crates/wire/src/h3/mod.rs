@@ -16,10 +16,10 @@ mod sending;
 mod table;
 mod upload;
 
+use crate::request::MethodKind;
 use crate::{
     ConnectionError, ErrorKind, Events, Refused, Request, StreamError, StreamId, Unprocessed,
 };
-use crate::request::MethodKind;
 use control::ControlStream;
 use exchange::Carried;
 use peer::{Control, PeerStreams};

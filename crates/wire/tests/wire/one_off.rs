@@ -146,7 +146,10 @@ fn another_protocol_is_asked_for_in_the_words_of_each_version() {
     for version in VERSIONS {
         for name in ["", "web socket", "a\r\nb: c"] {
             let refused = make(version, ("GET", "/"), &[], switched(name));
-            assert!(matches!(refused, Err(RequestError::FieldValue(_))), "{name:?}");
+            assert!(
+                matches!(refused, Err(RequestError::FieldValue(_))),
+                "{name:?}"
+            );
         }
         let length: Fields<'_> = &[(b"content-length", b"0")];
         let refused = make(version, ("GET", "/"), length, switched("websocket"));

@@ -52,7 +52,8 @@ fn what_goes_each_way_is_content_to_the_end_of_the_stream() {
     let head = headers(&[(":status", "200"), ("content-length", "1")]);
     peer.receive(stream.number, &head, false).unwrap();
     assert_eq!(peer.h3.write(stream, b"hello", &mut peer.quic), 5);
-    peer.receive(stream.number, &data(b"to you"), false).unwrap();
+    peer.receive(stream.number, &data(b"to you"), false)
+        .unwrap();
     assert_eq!(
         peer.record.0.last(),
         Some(&Event::Data(5, b"to you".to_vec()))
