@@ -76,7 +76,14 @@ impl TcpAttempt {
         let target = path.display().to_string();
         let socket =
             stream::connect_unix(path).map_err(|unmade| no_connection(&target, &unmade.error))?;
-        Ok(Self::new(socket, target.clone(), target, None, config, began))
+        Ok(Self::new(
+            socket,
+            target.clone(),
+            target,
+            None,
+            config,
+            began,
+        ))
     }
 
     fn new(

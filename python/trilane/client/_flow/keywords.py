@@ -56,7 +56,7 @@ _ATTRIBUTES: Final = {
     "apparent_encoding": "use encoding, which can be set",
     "build_request": "use request(), or send() for exactly the fields that are given",
     "cert": "use {client}(cert=...)",
-    "event_hooks": _ELSEWHERE["event_hooks"],
+    "event_hooks": _ELSEWHERE["hooks"],
     "extensions": "version, stream_id, peer and tls_info are attributes",
     "has_redirect_location": "use is_redirect",
     "hooks": _ELSEWHERE["hooks"],
