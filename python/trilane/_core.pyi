@@ -266,6 +266,7 @@ class Connection:
         raw: bool = False,
         flush: bool | None = None,
         timed: bool = False,
+        protocol: str | None = None,
     ) -> Exchange:
         """Send a request, as far as the socket takes it: this never waits.
 
@@ -277,6 +278,12 @@ class Connection:
         With `streaming` the content follows by `Exchange.write` and ends with `Exchange.finish`, of
         `length` bytes where that is known. With `raw` (h1 alone) what is written is not framed: the
         fields have a `transfer-encoding` of the caller's own.
+
+        With `protocol`, such as `websocket`, the server is asked to switch to it: by the field
+        `upgrade` in h1 (RFC 9110 §7.8), by extended CONNECT in the others (RFC 8441, RFC 9220),
+        whatever `method` is. Behind status 101, or one of success, `Exchange.write` sends what is
+        not framed, and what comes is content. `InvalidRequest` where h2 or h3 does not take it,
+        `Full` as long as the server has not said.
 
         `flush` says when the request leaves: True at once; None at once on an idle connection, else
         together with those that follow, at the latest a millisecond later; False with the next

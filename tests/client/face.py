@@ -15,6 +15,9 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
 from trilane.client._aio import AsyncClient, AsyncResponse
+from trilane.client._aio.events import AsyncEventStream
+from trilane.client._aio.websocket import AsyncWebSocket
+from trilane.client._flow.events import Event
 from trilane.client._flow.watching import Timings, Traffic
 from trilane.client._pool import Client
 from trilane.client._pool.response import Response
@@ -45,6 +48,18 @@ class LoopThread:
             return function(*arguments)
 
         return self.run(calling())
+
+    def iterate(self, items: AsyncIterator[Result]) -> Iterator[Result]:
+        """What the asynchronous iterator gives."""
+
+        async def following() -> tuple[Result, ...]:
+            try:
+                return (await anext(items),)
+            except StopAsyncIteration:
+                return ()
+
+        while found := self.run(following()):
+            yield found[0]
 
     def stop(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
@@ -142,6 +157,12 @@ class LoopResponse:
     def iter_lines(self) -> Iterator[str]:
         return self._iterate(self.asynchronous.aiter_lines())
 
+    def iter_json_lines(self) -> Iterator[Any]:
+        return self._iterate(self.asynchronous.aiter_json_lines())
+
+    def iter_events(self) -> Iterator[Event]:
+        return self._iterate(self.asynchronous.aiter_events())
+
     def __iter__(self) -> Iterator[bytes]:
         return self._iterate(aiter(self.asynchronous))
 
@@ -171,14 +192,61 @@ class LoopResponse:
         return repr(self.asynchronous)
 
     def _iterate(self, items: AsyncIterator[Result]) -> Iterator[Result]:
-        async def following() -> tuple[Result, ...]:
-            try:
-                return (await anext(items),)
-            except StopAsyncIteration:
-                return ()
+        return self._thread.iterate(items)
 
-        while found := self._thread.run(following()):
-            yield found[0]
+
+class LoopEvents:
+    """An `AsyncEventStream` with the methods of `EventStream`."""
+
+    def __init__(self, thread: LoopThread, stream: AsyncEventStream) -> None:
+        self._thread = thread
+        self.asynchronous = stream
+        self._events = thread.iterate(stream)
+
+    @property
+    def last_event_id(self) -> str:
+        return self.asynchronous.last_event_id
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Event:
+        return next(self._events)
+
+    def close(self) -> None:
+        self._thread.run(self.asynchronous.aclose())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class LoopSocket:
+    """An `AsyncWebSocket` with the methods of `WebSocket`, for any number of threads."""
+
+    def __init__(self, thread: LoopThread, socket: AsyncWebSocket) -> None:
+        self._thread = thread
+        self.asynchronous = socket
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.asynchronous, name)
+
+    def send(self, message: Any) -> None:
+        self._thread.run(self.asynchronous.send(message))
+
+    def ping(self, data: bytes = b"") -> None:
+        self._thread.run(self.asynchronous.ping(data))
+
+    def recv(self, timeout: float | None = None) -> str | bytes:
+        return self._thread.run(self.asynchronous.recv(timeout))
+
+    def __iter__(self) -> Iterator[str | bytes]:
+        return self._thread.iterate(aiter(self.asynchronous))
+
+    def close(self, code: int = 1000, reason: str = "") -> None:
+        self._thread.run(self.asynchronous.close(code, reason))
 
 
 class LoopClient:
@@ -201,6 +269,24 @@ class LoopClient:
         caught: BaseException | None = None
         try:
             yield LoopResponse(self.thread, response)
+        except BaseException as error:
+            caught = error
+            raise
+        finally:
+            kind = None if caught is None else type(caught)
+            trace = None if caught is None else caught.__traceback__
+            self.thread.run(_left(context, kind, caught, trace))
+
+    def events(self, url: str, **options: Any) -> LoopEvents:
+        return LoopEvents(self.thread, self.asynchronous.events(url, **options))
+
+    @contextmanager
+    def websocket(self, url: str, **options: Any) -> Iterator[LoopSocket]:
+        context = self.asynchronous.websocket(url, **options)
+        socket = self.thread.run(_entered(context))
+        caught: BaseException | None = None
+        try:
+            yield LoopSocket(self.thread, socket)
         except BaseException as error:
             caught = error
             raise
@@ -261,9 +347,8 @@ class LoopClient:
         return LoopResponse(self.thread, self.thread.run(coroutine))
 
 
-async def _entered(context: Any) -> AsyncResponse:
-    response: AsyncResponse = await context.__aenter__()
-    return response
+async def _entered(context: Any) -> Any:
+    return await context.__aenter__()
 
 
 async def _left(context: Any, *caught: Any) -> None:

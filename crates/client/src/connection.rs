@@ -190,8 +190,8 @@ impl Connection {
     pub fn submit(&self, submission: Submission<'_>) -> Result<Exchange, Error> {
         let shared = &self.shared;
         let (upload, length) = match &submission.content {
-            Content::Streamed { .. } => (true, 0),
             Content::Whole(bytes) => (false, bytes.len() as u64),
+            _ => (true, 0),
         };
         let encoding = match shared.version {
             Version::H1 => Encoding::H1,
@@ -372,7 +372,8 @@ fn refused(refused: Refused) -> Error {
     let kind = match refused {
         Refused::Full => Kind::Full,
         Refused::Draining | Refused::Exhausted => Kind::Closed,
-        Refused::TooLarge { .. } | Refused::NoConnectProtocol => Kind::Local,
+        Refused::TooLarge { .. } => Kind::Local,
+        Refused::NoConnectProtocol => Kind::Version,
     };
     Error::new(kind, refused.to_string()).unsent()
 }

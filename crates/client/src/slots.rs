@@ -49,6 +49,14 @@ pub(crate) enum Want {
     Informational(usize),
 }
 
+/// A thread or an event loop that waits for one request.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) want: Want,
+    /// The thread; an event loop where there is none.
+    pub(crate) thread: Option<Thread>,
+}
+
 /// The content of a request that is handed over piece by piece.
 #[derive(Debug, Default)]
 pub(crate) struct Upload {
@@ -124,10 +132,10 @@ pub(crate) struct Slot {
     /// answer is taken: an echo.
     pub(crate) writing: bool,
     pub(crate) upload: Option<Box<Upload>>,
-    /// What a thread or an event loop waits for.
-    pub(crate) want: Option<Want>,
-    /// The thread; an event loop where there is none.
-    pub(crate) waiter: Option<Thread>,
+    /// Who waits for something of the response, and beside it who waits to write: one thread may read
+    /// what comes while another sends.
+    pub(crate) reader: Option<Waiting>,
+    pub(crate) writer: Option<Waiting>,
 }
 
 impl Slot {
@@ -169,12 +177,25 @@ impl Slot {
 
     /// How much may be unread before no more is taken from the peer.
     pub(crate) fn limit(&self) -> usize {
-        match self.want {
-            // Whoever waits for the end takes all of it at once.
-            Some(Want::End) => usize::MAX,
-            Some(Want::Writable) => PAUSE_WRITER_AT,
-            _ if self.writing => PAUSE_WRITER_AT,
-            _ => PAUSE_AT,
+        // Whoever waits for the end takes all of it at once.
+        if self
+            .reader
+            .as_ref()
+            .is_some_and(|one| one.want == Want::End)
+        {
+            return usize::MAX;
+        }
+        if self.writing || self.writer.is_some() {
+            return PAUSE_WRITER_AT;
+        }
+        PAUSE_AT
+    }
+
+    /// The place of whoever waits for this.
+    pub(crate) fn waiting(&mut self, want: Want) -> &mut Option<Waiting> {
+        match want {
+            Want::Writable => &mut self.writer,
+            _ => &mut self.reader,
         }
     }
 
@@ -325,18 +346,19 @@ impl Slots {
         }
     }
 
-    /// Tells the waiter of a request, if it has what it waits for.
+    /// Tells those who wait for a request, if they have what they wait for.
     #[inline]
     pub(crate) fn notify(&mut self, slot: u32) {
         let place = &mut self.slots[slot as usize];
-        if let Some(want) = place.want
+        if let Some(want) = place.reader.as_ref().map(|one| one.want)
             && place.met(want)
         {
-            place.want = None;
-            match place.waiter.take() {
-                Some(thread) => thread.unpark(),
-                None => self.ready.push(slot),
-            }
+            let reader = place.reader.take();
+            wake(reader, slot, &mut self.ready);
+        }
+        if place.writer.is_some() && place.met(Want::Writable) {
+            let writer = place.writer.take();
+            wake(writer, slot, &mut self.ready);
         }
     }
 }
@@ -415,6 +437,14 @@ impl Events for Sink<'_> {
 
     fn fail(&mut self, stream: StreamId, error: StreamError) {
         self.0.fail(stream.slot, error.into());
+    }
+}
+
+fn wake(waiting: Option<Waiting>, slot: u32, ready: &mut Vec<u32>) {
+    match waiting.map(|one| one.thread) {
+        Some(Some(thread)) => thread.unpark(),
+        Some(None) => ready.push(slot),
+        None => (),
     }
 }
 

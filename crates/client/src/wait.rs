@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::shared::Shared;
-use crate::slots::Want;
+use crate::slots::{Waiting, Want};
 use crate::state::State;
 use crate::{Error, Kind};
 
@@ -99,8 +99,10 @@ impl Shared {
         self.ring_if_needed(&mut state);
         loop {
             let place = state.slots.get_mut(slot);
-            place.want = Some(want);
-            place.waiter = Some(me.clone());
+            *place.waiting(want) = Some(Waiting {
+                want,
+                thread: Some(me.clone()),
+            });
             state.followers.push_back(me.clone());
             drop(state);
             let rest = until.map_or(FOLLOW, |until| {
@@ -110,8 +112,7 @@ impl Shared {
             state = self.lock();
             state.followers.retain(|other| other.id() != me.id());
             let place = state.slots.get_mut(slot);
-            place.want = None;
-            place.waiter = None;
+            *place.waiting(want) = None;
             let led = if place.met(want) {
                 Led::Met
             } else if until.is_some_and(|until| until <= Instant::now()) {

@@ -87,7 +87,8 @@ pub enum Refused {
         /// What the peer accepts.
         limit: u64,
     },
-    /// The peer takes no [`crate::Request::extended_connect`] (RFC 8441 §3), and need not change its mind.
+    /// The peer takes no extended CONNECT, of [`crate::Request::extended_connect`] or
+    /// [`crate::Content::Switched`] (RFC 8441 §3), and need not change its mind.
     NoConnectProtocol,
 }
 
@@ -121,7 +122,7 @@ impl fmt::Display for Refused {
                 "the field section of {size} bytes is larger than the {limit} bytes that the peer accepts"
             ),
             Refused::NoConnectProtocol => f.write_str(
-                "the peer has not enabled extended CONNECT by SETTINGS_ENABLE_CONNECT_PROTOCOL (RFC 8441)",
+                "the peer has not enabled extended CONNECT by SETTINGS_ENABLE_CONNECT_PROTOCOL (RFC 8441, RFC 9220)",
             ),
         }
     }

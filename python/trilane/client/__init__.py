@@ -30,22 +30,30 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from ._aio import AsyncClient, AsyncResponse
+    from ._aio.events import AsyncEventStream
+    from ._aio.websocket import AsyncWebSocket as AsyncWebSocket
     from ._flow.cookies import Cookies
+    from ._flow.events import Event
     from ._flow.repeating import Retries
     from ._flow.timeouts import Timeouts
     from ._pool import Client, Response
+    from ._pool.events import EventStream
+    from ._pool.websocket import WebSocket as WebSocket
     from .auth import BasicAuth, BearerAuth, DigestAuth, NetRCAuth
     from .errors import *  # noqa: F403 - `__all__` of `errors` says which
     from .http import HTTPConnection, HTTPResponse, HTTPSConnection
 
 __all__ = [
     "AsyncClient",
+    "AsyncEventStream",
     "AsyncResponse",
     "BasicAuth",
     "BearerAuth",
     "Client",
     "Cookies",
     "DigestAuth",
+    "Event",
+    "EventStream",
     "HTTPConnection",
     "HTTPResponse",
     "HTTPSConnection",
@@ -60,12 +68,17 @@ __all__ += errors.__all__
 # Imported when they are asked for: a program that uses one of them does not pay for the others.
 _HOMES: Final[dict[str, str]] = {
     "AsyncClient": "._aio",
+    "AsyncEventStream": "._aio.events",
     "AsyncResponse": "._aio",
+    # These two need the library of an extra, so `import *` leaves them out.
+    "AsyncWebSocket": "._aio.websocket",
     "BasicAuth": ".auth",
     "BearerAuth": ".auth",
     "Client": "._pool",
     "Cookies": "._flow.cookies",
     "DigestAuth": ".auth",
+    "Event": "._flow.events",
+    "EventStream": "._pool.events",
     "HTTPConnection": ".http",
     "HTTPResponse": ".http",
     "HTTPSConnection": ".http",
@@ -73,6 +86,7 @@ _HOMES: Final[dict[str, str]] = {
     "Response": "._pool",
     "Retries": "._flow.repeating",
     "Timeouts": "._flow.timeouts",
+    "WebSocket": "._pool.websocket",
 } | dict.fromkeys(errors.__all__, ".errors")
 
 

@@ -69,8 +69,8 @@ class Early:
             self.is_over = True
             raise errors.LimitExceeded(
                 f"{self._url} has answered with more than max_content={self._most} bytes before all"
-                " of the request's content was sent: read them meanwhile, by stream() of"
-                " AsyncClient, or allow more with Client(max_content=...)",
+                " of the request's content was sent: read them meanwhile, by"
+                " stream() of Client or AsyncClient, or allow more with Client(max_content=...)",
                 stream_id=exchange.stream_id,
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from trilane.client._flow.timeouts import Timeouts
@@ -18,8 +19,16 @@ def upload(exchange: Any, request: Outgoing, limits: Timeouts) -> bool:
     Raises:
         WriteTimeout: the time for the whole request is over; also what the exchange raises.
     """
-    if request.expects and not _is_wanted(exchange, limits.read):
-        return False
+    return is_wanted(exchange, request, limits.read) and send_blocks(exchange, request, limits)
+
+
+def send_blocks(
+    exchange: Any,
+    request: Outgoing,
+    limits: Timeouts,
+    ending: Callable[[], object] | None = None,
+) -> bool:
+    """Send content that is wanted, as `upload`; `ending` is called right before its end is sent."""
     counts = request.progress is not None
     if counts:
         request.count(0, request.total)
@@ -33,12 +42,19 @@ def upload(exchange: Any, request: Outgoing, limits: Timeouts) -> bool:
             request.count(memoryview(block).nbytes, request.total)
     if not exchange.upload_open:
         return False
+    if ending is not None:
+        ending()
     exchange.finish(request.trailers, limits.write)
     return True
 
 
-def _is_wanted(exchange: Any, limit: float | None) -> bool:
-    """Whether the server wants the content: it says so, or nothing for a while."""
+def is_wanted(exchange: Any, request: Outgoing, limit: float | None) -> bool:
+    """Whether the server wants the content.
+
+    Where the request `expects` to be told, the server says so, or nothing for a while.
+    """
+    if not request.expects:
+        return True
     deadline = consent_until(time.monotonic(), limit)
     try:
         while (left := deadline - time.monotonic()) > 0:

@@ -44,12 +44,14 @@ __all__ = [
     "RemoteProtocolError",
     "ResolveError",
     "StatusError",
+    "StreamRefused",
     "StreamReset",
     "TLSError",
     "Timeout",
     "TooManyRedirects",
     "TotalTimeout",
     "VersionUnavailable",
+    "WebSocketClosed",
     "WriteTimeout",
 ]
 
@@ -199,11 +201,58 @@ class TooManyRedirects(RedirectError):
     """There were more redirects than `max_redirects`; `response` is the last."""
 
 
+class StreamRefused(RemoteError):
+    """The server answered, but not with the stream of events or the WebSocket that was asked for.
+
+    `error_code` is the status that it answered, and `content` the begin of what it said, up to
+    64 KiB.
+    """
+
+    content: bytes
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        content: bytes = b"",
+        stream_id: int | None = None,
+        error_code: int | None = None,
+        retryable: bool = False,
+    ) -> None:
+        super().__init__(message, stream_id=stream_id, error_code=error_code, retryable=retryable)
+        self.content = content
+
+
 class DecodingError(RemoteError, ValueError):
     """Content that is not in the coding that `content-encoding` names, or that grows too far.
 
     That is beyond `max_decoded` bytes, coded or not, or more than a thousandfold.
     """
+
+
+class WebSocketClosed(RemoteError):
+    """The WebSocket is closed: nothing more comes, and nothing can be sent (RFC 6455 §7.1).
+
+    `code` and `reason` are those of the server's Close frame: 1000 and 1001 are ordinary ends; 1006
+    where the connection ended without one.
+    """
+
+    code: int
+    reason: str
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        code: int = 1006,
+        reason: str = "",
+        stream_id: int | None = None,
+        error_code: int | None = None,
+        retryable: bool = False,
+    ) -> None:
+        super().__init__(message, stream_id=stream_id, error_code=error_code, retryable=retryable)
+        self.code = code
+        self.reason = reason
 
 
 _INHERITING: Final = frozenset(

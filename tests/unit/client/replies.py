@@ -108,6 +108,12 @@ class Asynchronous:
     def iter_lines(self) -> Iterator[str]:
         return _iterate(self._response.aiter_lines())
 
+    def iter_json_lines(self) -> Iterator[Any]:
+        return _iterate(self._response.aiter_json_lines())
+
+    def iter_events(self) -> Iterator[Any]:
+        return _iterate(self._response.aiter_events())
+
 
 def _run(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """What a coroutine gives that waits for nothing."""
@@ -131,7 +137,9 @@ def blocking(
 ) -> Any:
     """A `Response`."""
     sent: Any = Mock()
-    sent.exchange, sent.entry.inherited, sent.stalled = exchange, False, None
+    sent.exchange, sent.entry.inherited = exchange, False
+    sent.is_sending, sent.failure.return_value = False, None
+    sent.why_stalled.return_value = None
     sent.prepared = _prepared(bounds, decodes=decodes, method=method)
     return Response(sent, 200)
 

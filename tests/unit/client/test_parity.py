@@ -10,14 +10,18 @@ import pytest
 
 from trilane.client._aio.client import AsyncClient
 from trilane.client._aio.response import AsyncResponse
+from trilane.client._aio.websocket import AsyncWebSocket
 from trilane.client._pool import Client
 from trilane.client._pool.response import Response
+from trilane.client._pool.websocket import WebSocket
 
 # What asyncio calls otherwise, or has in its own way.
 RENAMED = {
     "aiter_bytes": "iter_bytes",
     "aiter_raw": "iter_raw",
     "aiter_lines": "iter_lines",
+    "aiter_json_lines": "iter_json_lines",
+    "aiter_events": "iter_events",
     "__aiter__": "__iter__",
     "__aenter__": "__enter__",
     "__aexit__": "__exit__",
@@ -39,7 +43,7 @@ PARAMETERS_ONLY_BLOCKING = {
     # Tasks under way can be awaited before `close`, so an `AsyncClient` always aborts them.
     "abort",
 }
-PAIRS = [(Client, AsyncClient), (Response, AsyncResponse)]
+PAIRS = [(Client, AsyncClient), (Response, AsyncResponse), (WebSocket, AsyncWebSocket)]
 
 
 def _face(of: type) -> dict[str, Any]:

@@ -10,7 +10,7 @@ use std::time::Duration;
 use trilane_wire::FieldList;
 
 use crate::connection::Connection;
-use crate::slots::{PAUSE_AT, Slot, Times, Want};
+use crate::slots::{PAUSE_AT, Slot, Times, Waiting, Want};
 use crate::state::State;
 use crate::wait::Stopped;
 use crate::{Error, Interest, Kind, Patience, Version};
@@ -154,8 +154,10 @@ impl Exchange {
         let slot = state.slots.get_mut(self.slot);
         let want = self::want(interest, slot.informational.len());
         let met = slot.met(want);
-        slot.want = (!met).then_some(want);
-        slot.waiter = None;
+        (slot.reader, slot.writer) = (None, None);
+        if !met {
+            *slot.waiting(want) = Some(Waiting { want, thread: None });
+        }
         let slot = state.slots.get_mut(self.slot);
         if !met && slot.unread() < slot.limit() {
             self.catch_up(&mut state);

@@ -99,7 +99,7 @@ impl PyConnection {
 
     #[pyo3(signature = (
         method, target, fields, body = None, *, authority = None, streaming = false, length = None,
-        raw = false, flush = None, timed = false,
+        raw = false, flush = None, timed = false, protocol = None,
     ))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn submit(
@@ -115,6 +115,7 @@ impl PyConnection {
         raw: bool,
         flush: Option<bool>,
         timed: bool,
+        protocol: Option<&str>,
     ) -> PyResult<PyExchange> {
         let given = Given::new(fields)?;
         let body = body.map(Readable::new).transpose()?;
@@ -127,6 +128,10 @@ impl PyConnection {
             let message = "a request has either a body or, with streaming=True, content that follows by write()";
             return Err(errors::mistake(py, message));
         }
+        if protocol.is_some() && (streaming || body.is_some()) {
+            let message = "with protocol= what is written follows by write(), once the server has switched: leave body and streaming out";
+            return Err(errors::mistake(py, message));
+        }
         let fields = given.borrowed();
         let body = body.as_ref().map(Readable::as_bytes).unwrap_or_default();
         let flush = match flush {
@@ -135,7 +140,9 @@ impl PyConnection {
             Some(false) => Flush::Later,
         };
         let send = || {
-            let content = if streaming {
+            let content = if let Some(protocol) = protocol {
+                Content::Switched(protocol.to_owned())
+            } else if streaming {
                 Content::Streamed { length, raw }
             } else {
                 Content::Whole(body.into())

@@ -55,6 +55,8 @@ pub(super) struct Exchange {
     pub(super) slot: u32,
     phase: Phase,
     head_method: bool,
+    /// Whether a response of success opens a tunnel (RFC 9220 §3); after the head, whether it has.
+    pub(super) is_connect: bool,
     informational: u8,
     frame: Frame,
     header: HeaderReader,
@@ -84,6 +86,7 @@ impl Exchange {
             slot: 0,
             phase: Phase::Head,
             head_method: false,
+            is_connect: false,
             informational: 0,
             frame: Frame::Header,
             header: HeaderReader::default(),
@@ -330,6 +333,10 @@ impl Exchange {
             frame::HEADERS if self.phase == Phase::Trailers => {
                 return unexpected("a HEADERS frame after the trailers");
             }
+            // RFC 9114 §4.4: in a tunnel there are DATA frames alone.
+            frame::HEADERS if self.is_connect && self.phase == Phase::Body => {
+                return unexpected("a HEADERS frame inside of a tunnel");
+            }
             frame::HEADERS if length > sections.limit() => return Err(section::too_large()),
             frame::HEADERS if length == 0 => self.take_section(&[], sections, events)?,
             frame::HEADERS => self.frame = Frame::Section(length),
@@ -388,7 +395,11 @@ impl Exchange {
         }
         // RFC 9110 §6.4.1: no content, whatever content-length says.
         let without_content = self.head_method || matches!(head.status, 204 | 304);
-        self.body_left = if without_content {
+        self.is_connect &= head.status < 300;
+        self.body_left = if self.is_connect {
+            // RFC 9110 §9.3.6: a tunnel has no length.
+            None
+        } else if without_content {
             Some(0)
         } else {
             head.content_length

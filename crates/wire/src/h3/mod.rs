@@ -16,6 +16,7 @@ mod sending;
 mod table;
 mod upload;
 
+use crate::request::MethodKind;
 use crate::{
     ConnectionError, ErrorKind, Events, Refused, Request, StreamError, StreamId, Unprocessed,
 };
@@ -79,6 +80,8 @@ pub struct PeerSettings {
     pub qpack_blocked_streams: u64,
     /// `None`: unlimited.
     pub max_field_section_size: Option<u64>,
+    /// SETTINGS_ENABLE_CONNECT_PROTOCOL (RFC 9220 §3): whether the peer takes [`crate::Content::Switched`].
+    pub connect_protocol: bool,
     /// Whether the SETTINGS frame has arrived.
     pub received: bool,
 }
@@ -141,12 +144,22 @@ impl Connection {
         if let Some(limit) = self.peer.max_field_section_size.filter(|&max| size > max) {
             return Err(Refused::TooLarge { size, limit });
         }
+        let is_connect = request.kind() == MethodKind::Upgrade;
+        if is_connect && !self.peer.connect_protocol {
+            // RFC 9220 §3: not before the peer has said that it may.
+            return Err(if self.peer.received {
+                Refused::NoConnectProtocol
+            } else {
+                Refused::Full
+            });
+        }
         let opening = request.h3_opening();
         let Some(number) = quic.open_bi() else {
             return Err(Refused::Full);
         };
 
         let exchange = self.exchanges.insert(number, slot, request.is_head());
+        exchange.is_connect = is_connect;
         exchange.transmitted_before = quic.transmitted();
         let written = if request.is_repeated() {
             quic.write_repeated(number, request.id(), &opening.bytes)

@@ -348,6 +348,12 @@ fn parse_settings(mut payload: &[u8]) -> Result<PeerSettings, ConnectionError> {
             0x01 => settings.qpack_max_table_capacity = value,
             0x06 => settings.max_field_section_size = Some(value),
             0x07 => settings.qpack_blocked_streams = value,
+            // RFC 9220 §3, with the values of RFC 8441 §3.
+            0x08 if value > 1 => {
+                let reason = "SETTINGS_ENABLE_CONNECT_PROTOCOL above 1";
+                return fail(code::SETTINGS_ERROR, reason);
+            }
+            0x08 => settings.connect_protocol = value == 1,
             // RFC 9114 §7.2.4.1: they are settings of HTTP/2.
             0x02..=0x05 => return fail(code::SETTINGS_ERROR, "a setting of HTTP/2"),
             _ => {}

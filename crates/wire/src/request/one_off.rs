@@ -54,6 +54,11 @@ pub enum Content {
         /// own. Nothing is added, neither to the fields nor to what is written.
         raw: bool,
     },
+    /// What is written and read once the server has switched to this protocol, such as `websocket`: by
+    /// status 101 in HTTP/1.1, which is asked by the field `upgrade` (RFC 9110 §7.8), and by a status of
+    /// success in the others, which are asked by extended CONNECT (RFC 8441 §4, RFC 9220 §3), whatever
+    /// the method is. Nothing is to be written before.
+    Switched(String),
 }
 
 /// Content that follows the head.
@@ -86,6 +91,8 @@ struct Message<'a> {
     body: Arc<[u8]>,
     streamed: Option<Streamed>,
     closes: bool,
+    /// The protocol that the server is asked to switch to.
+    protocol: Option<&'a str>,
 }
 
 impl Request {
@@ -95,6 +102,7 @@ impl Request {
     pub fn one_off(version: Encoding, parts: &OneOff<'_>) -> Result<Self, RequestError> {
         check_start(version, parts)?;
         let message = Message::read(version, parts)?;
+        let switches = message.protocol.is_some();
         let authority = message.host.unwrap_or(parts.authority.as_bytes());
         if !is_authority(authority) || (authority.is_empty() && version != Encoding::H1) {
             return Err(RequestError::Authority(text(authority)));
@@ -114,8 +122,12 @@ impl Request {
             has_content: message.streamed.is_some() || !message.body.is_empty(),
             body: Arc::clone(&message.body),
             streamed: message.streamed,
-            kind: MethodKind::of(parts.method),
-            idempotent: super::is_idempotent(parts.method),
+            kind: if switches {
+                MethodKind::Upgrade
+            } else {
+                MethodKind::of(parts.method)
+            },
+            idempotent: !switches && super::is_idempotent(parts.method),
             closes: message.closes,
         };
         if version == Encoding::H1 {
@@ -139,10 +151,19 @@ impl Request {
 
 impl<'a> Message<'a> {
     /// Checks the fields, by themselves and against the content.
-    fn read(version: Encoding, parts: &OneOff<'a>) -> Result<Self, RequestError> {
+    fn read(version: Encoding, parts: &'a OneOff<'a>) -> Result<Self, RequestError> {
         let forbidden = |name: &[u8]| Err(RequestError::Forbidden(text(name)));
+        let mut protocol = None;
         let (body, mut streamed, raw) = match &parts.content {
             Content::Whole(body) => (Arc::clone(body), None, false),
+            Content::Switched(name) => {
+                protocol = Some(name.as_str());
+                let streamed = Streamed {
+                    length: None,
+                    framing: Framing::Nothing,
+                };
+                (Arc::default(), Some(streamed), false)
+            }
             &Content::Streamed { length, raw } => {
                 let framing = match length {
                     Some(_) => Framing::Length,
@@ -183,6 +204,14 @@ impl<'a> Message<'a> {
             }
         }
 
+        if let Some(name) = protocol {
+            if name.is_empty() || !name.bytes().all(field::is_token) {
+                return Err(RequestError::FieldValue(":protocol".to_owned()));
+            }
+            if given_length.is_some() {
+                return forbidden(b"content-length");
+            }
+        }
         if raw && version != Encoding::H1 {
             return forbidden(b"transfer-encoding");
         }
@@ -230,6 +259,7 @@ impl<'a> Message<'a> {
             body,
             streamed,
             closes,
+            protocol,
         })
     }
 
@@ -258,6 +288,10 @@ impl<'a> Message<'a> {
         if let Some(length) = self.length {
             line(b"Content-Length", length.to_string().as_bytes());
         }
+        if let Some(protocol) = self.protocol {
+            line(b"Connection", b"Upgrade");
+            line(b"Upgrade", protocol.as_bytes());
+        }
         let framing = self.streamed.map(|streamed| streamed.framing);
         if framing == Some(Framing::Chunked) {
             line(b"Transfer-Encoding", b"chunked");
@@ -274,10 +308,14 @@ impl<'a> Message<'a> {
             fields.push(name, value);
             indexing.push(how);
         };
-        add(b":method", parts.method.as_bytes(), Indexing::Incremental);
+        let method = self.protocol.map_or(parts.method, |_| "CONNECT");
+        add(b":method", method.as_bytes(), Indexing::Incremental);
         add(b":scheme", parts.scheme.as_bytes(), Indexing::Incremental);
         add(b":authority", authority, Indexing::Incremental);
         add(b":path", parts.path.as_bytes(), Indexing::Without);
+        if let Some(protocol) = self.protocol {
+            add(b":protocol", protocol.as_bytes(), Indexing::Incremental);
+        }
         let mut lower = Vec::new();
         for &(name, value) in parts.fields {
             let value = trim_blanks(value);

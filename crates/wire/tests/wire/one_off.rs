@@ -124,6 +124,40 @@ fn a_host_field_stands_where_it_was_put_and_is_the_authority() {
 }
 
 #[test]
+fn another_protocol_is_asked_for_in_the_words_of_each_version() {
+    let switched = |name: &str| Content::Switched(name.to_owned());
+    let fields: Fields<'_> = &[(b"Sec-WebSocket-Version", b"13")];
+    assert_eq!(
+        text(("GET", "/chat"), fields, switched("websocket")),
+        "GET /chat HTTP/1.1\r\nHost: a.example:81\r\nSec-WebSocket-Version: 13\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    );
+    let expected = [
+        (":method", "CONNECT"),
+        (":scheme", "https"),
+        (":authority", "a.example:81"),
+        (":path", "/chat"),
+        (":protocol", "websocket"),
+        ("sec-websocket-version", "13"),
+    ];
+    assert_eq!(
+        section(("GET", "/chat"), fields, switched("websocket")),
+        expected.map(|(n, v)| (n.into(), v.into()))
+    );
+    for version in VERSIONS {
+        for name in ["", "web socket", "a\r\nb: c"] {
+            let refused = make(version, ("GET", "/"), &[], switched(name));
+            assert!(
+                matches!(refused, Err(RequestError::FieldValue(_))),
+                "{name:?}"
+            );
+        }
+        let length: Fields<'_> = &[(b"content-length", b"0")];
+        let refused = make(version, ("GET", "/"), length, switched("websocket"));
+        assert!(matches!(refused, Err(RequestError::Forbidden(_))));
+    }
+}
+
+#[test]
 fn a_length_is_added_where_there_is_one_to_tell() {
     for (method, content, line) in [
         ("GET", whole(b""), ""),

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Self
 
-from trilane.client._flow.client import BaseClient
 from trilane.client._flow.content import Content, Upload
 from trilane.client._flow.preparing import Prepared
 from trilane.client.errors import ClientClosed, LocalError
 
-from .driving import drive, send_timed
+from .driving import Ask, drive, send_timed
 from .pool import Pool
 from .response import AsyncResponse
 from .running import running
 from .sending import send
+from .streams import Streams
 from .uploading import AsyncContent, AsyncUpload
 
 
-class AsyncClient(
-    BaseClient[
-        Coroutine[Any, Any, AsyncResponse],
-        AbstractAsyncContextManager[AsyncResponse],
-        AsyncContent,
-    ]
-):
+class AsyncClient(Streams):
     """An HTTP client for HTTP/1.1, HTTP/2 and HTTP/3, for any number of tasks on one event loop.
 
     The loop is asyncio's, uvloop's, or a run of Trio.
@@ -50,13 +44,19 @@ class AsyncClient(
         return response
 
     async def _answered(
-        self, method: str, url: str, options: Mapping[str, Any], *, whole: bool
+        self,
+        method: str,
+        url: str,
+        options: Mapping[str, Any],
+        *,
+        whole: bool,
+        ask: Ask = send_timed,
     ) -> AsyncResponse:
         pool = self._pool_here()
         begun = self._begun(method, url, options, whole=whole)
         if not isinstance(begun, Prepared):
-            return await drive(pool, begun, whole=whole)
-        response = await send_timed(pool, begun, whole=whole)
+            return await drive(pool, begun, whole=whole, ask=ask)
+        response = await ask(pool, begun, whole=whole)
         self._session.notice(response)
         return response
 
@@ -88,10 +88,12 @@ class AsyncClient(
     def close(self) -> None:
         """Close every connection, on the loop's thread. Requests under way fail. Idempotent."""
         self._closed = True
-        pool, self._pool = self._pool, None
-        # A loop that is closed has let go of its sockets, and the connections close with us.
-        if pool is not None and not pool.loop.is_closed():
-            pool.close()
+        pools = self._pool, self._http_1
+        self._pool = self._http_1 = None
+        for pool in pools:
+            # A loop that is closed has let go of its sockets, and the connections close with us.
+            if pool is not None and not pool.loop.is_closed():
+                pool.close()
 
     async def aclose(self) -> None:
         """`close`, and let the tasks that waited see it."""

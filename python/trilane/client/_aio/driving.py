@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from time import monotonic
+from typing import Protocol
 
 from trilane.client._flow.preparing import Prepared
 from trilane.client._flow.steps import Drain, Flow, Load, Step
@@ -13,6 +14,13 @@ from .response import AsyncResponse
 from .sending import send
 
 
+class Ask(Protocol):
+    """Sends one request: its response, content unread."""
+
+    async def __call__(self, pool: Pool, prepared: Prepared, *, whole: bool) -> AsyncResponse:
+        """`whole`: whether all of the response is wanted, at once."""
+
+
 async def send_timed(pool: Pool, prepared: Prepared, *, whole: bool) -> AsyncResponse:
     """The response, its content unread, with the time that it took; errors as those of `send`."""
     began = monotonic()
@@ -21,8 +29,10 @@ async def send_timed(pool: Pool, prepared: Prepared, *, whole: bool) -> AsyncRes
     return response
 
 
-async def drive(pool: Pool, flow: Flow, *, whole: bool) -> AsyncResponse:
+async def drive(pool: Pool, flow: Flow, *, whole: bool, ask: Ask = send_timed) -> AsyncResponse:
     """The response that a flow comes to, its content unread where it does not want it.
+
+    Its requests are sent by `ask`.
 
     Raises:
         Error: any of `errors`; exceptions of the content's own pass through.
@@ -31,7 +41,7 @@ async def drive(pool: Pool, flow: Flow, *, whole: bool) -> AsyncResponse:
         step: Step = next(flow)
         while True:
             try:
-                result = await _done(pool, step, whole=whole)
+                result = await _done(pool, step, ask, whole=whole)
             except Error as error:
                 step = flow.throw(error)
             else:
@@ -43,9 +53,9 @@ async def drive(pool: Pool, flow: Flow, *, whole: bool) -> AsyncResponse:
         flow.close()
 
 
-async def _done(pool: Pool, step: Step, *, whole: bool) -> AsyncResponse | None:
+async def _done(pool: Pool, step: Step, ask: Ask, *, whole: bool) -> AsyncResponse | None:
     if isinstance(step, Prepared):
-        return await send_timed(pool, step, whole=whole)
+        return await ask(pool, step, whole=whole)
     if isinstance(step, float):
         await pool.sleep(step)
     elif isinstance(step, Load):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from trilane._core import DATA, Exchange
 from trilane.client._flow.preparing import Prepared
@@ -14,6 +14,11 @@ from trilane.client.errors import ClientClosed, Error, LocalError, ReadTimeout
 from trilane.client.fields import Headers
 
 from .call import Call
+
+if TYPE_CHECKING:
+    from trilane.client._flow.events import Event
+
+    from .link import Link
 
 
 class AsyncResponse(BaseResponse):
@@ -69,6 +74,11 @@ class AsyncResponse(BaseResponse):
     def informational(self) -> list[tuple[int, list[tuple[str, str]]]]:
         """Status and fields of each 1xx response before this one."""
         return self._exchange.informational
+
+    def duplex(self) -> tuple[Exchange, Link]:
+        """What it is read from and written to, by different tasks, for a WebSocket."""
+        self._link.upload(self._exchange)
+        return self._exchange, self._link
 
     @property
     def is_closed(self) -> bool:
@@ -215,6 +225,32 @@ class AsyncResponse(BaseResponse):
                 yield line
         for line in lines.end():
             yield line
+
+    async def aiter_json_lines(self) -> AsyncIterator[Any]:
+        """The content as values, each of which is one line of JSON (NDJSON, JSON Lines).
+
+        Blank lines are passed over.
+
+        Raises:
+            ValueError: a line is not JSON; the message says which.
+            Error: as `aiter_lines`.
+        """
+        values = self._json_lines()
+        async for line in self.aiter_lines():
+            for value in values.take([line]):
+                yield value
+
+    async def aiter_events(self) -> AsyncIterator[Event]:
+        """The content as server-sent events; `AsyncClient.events` also asks for them again.
+
+        Raises:
+            LimitExceeded: an event is longer than `max_content`.
+            Error: as `read`.
+        """
+        parser = self.event_parser()
+        async for piece in self.aiter_bytes():
+            for event in parser.take(piece):
+                yield event
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self.aiter_bytes()

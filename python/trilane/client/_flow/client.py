@@ -239,8 +239,9 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
     ) -> Context:
         """A context with a response whose content has not been read; it ends with the context.
 
-        With `AsyncClient` content of the request that is still being sent goes on meanwhile, so
-        both directions can stream at once. Arguments are those of `request`.
+        Content of the request that is still being sent goes on meanwhile, so both directions can
+        stream at once; `Client` sends what is not in memory, or is large, from a thread of its own.
+        Arguments are those of `request`.
 
         Raises:
             Error, TypeError: as `request`.

@@ -19,7 +19,7 @@ from trilane.client._flow.whole import Bounds, Whole, not_read
 from trilane.client.errors import Error, LocalError, ReadTimeout, StatusError
 from trilane.client.fields import Headers, MutableHeaders
 
-from .text import Lines, charset
+from .text import JsonLines, Lines, charset
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from trilane._core import Decoder, Exchange, Facts
     from trilane.client._early import Early
     from trilane.client._flow.cookies import Cookies
+    from trilane.client._flow.events import EventParser
     from trilane.client._flow.origins import Address
     from trilane.client._flow.request import Request
     from trilane.client._flow.timeouts import Timeouts
@@ -538,6 +539,19 @@ class BaseResponse(ABC):
             return self._fail(self._bounds.refuse_line(self.url, self.stream_id))
 
         return Lines(self.encoding, self._bounds.whole, refuse)
+
+    def _json_lines(self) -> JsonLines:
+        """What makes values of the lines of the content."""
+        return JsonLines(self.url)
+
+    def event_parser(self, last_event_id: str = "") -> EventParser:
+        """What makes events of the content; the stream has named that id before."""
+        from trilane.client._flow.events import EventParser  # noqa: PLC0415 - most have no events
+
+        def refuse() -> BaseException:
+            return self._fail(self._bounds.refuse_event(self.url, self.stream_id))
+
+        return EventParser(self._bounds.whole, refuse, last_event_id)
 
     def _as_sent(self) -> bytes | None:
         """All of the content as it was sent, where it is kept.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
 
 _CHARSET: Final = re.compile(r';\s*charset\s*=\s*"?([^\s;"]+)', re.IGNORECASE)
 _DEFAULT: Final = "utf-8"
@@ -80,3 +80,33 @@ class Lines:
             if max(longest, self._length) > most:
                 raise self._refuse()
         return lines
+
+
+class JsonLines:
+    """Values of lines each of which is JSON: NDJSON, or JSON Lines."""
+
+    __slots__ = ("_number", "_url")
+
+    def __init__(self, url: str) -> None:
+        """`url` is for messages."""
+        self._url = url
+        self._number = 0
+
+    def take(self, lines: Iterable[str]) -> Iterator[Any]:
+        """The values of the next lines; blank ones have none.
+
+        Raises:
+            ValueError: a line is not JSON.
+        """
+        from json import loads  # noqa: PLC0415 - most content is none
+
+        for line in lines:
+            self._number += 1
+            if not line or line.isspace():
+                continue
+            try:
+                yield loads(line)
+            except ValueError as error:
+                raise ValueError(
+                    f"line {self._number} of the content of {self._url} is not JSON: {error}"
+                ) from error

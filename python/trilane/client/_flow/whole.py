@@ -68,6 +68,14 @@ class Bounds(NamedTuple):
             stream_id=stream_id,
         )
 
+    def refuse_event(self, url: str, stream_id: int) -> LimitExceeded:
+        """The error for an event that is too long to be kept until it ends."""
+        return errors.LimitExceeded(
+            f"an event of {url} is longer than max_content={self.whole} bytes: allow more with"
+            " Client(max_content=...)",
+            stream_id=stream_id,
+        )
+
     def announces_too_much(self, exchange: Exchange | Early, method: str, status: int) -> bool:
         """Whether the head of a response announces more than may be put together."""
         # RFC 9110 §8.6: these tell how much it would be.

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Self, Unpack
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final, Self, Unpack
 
-from trilane.client._flow.client import BaseClient
 from trilane.client._flow.content import Content
 from trilane.client._flow.keywords import refuse
 from trilane.client._flow.options import BARE, BareOptions, shown
 from trilane.client._flow.preparing import Prepared
-from trilane.client._pool.driving import drive, send_timed
+from trilane.client._pool.driving import Ask, drive, send_timed
 from trilane.client._pool.leasing import Pool
 from trilane.client._pool.response import Response
 from trilane.client._pool.sending import send
 from trilane.client._pool.several import send_all
+from trilane.client._pool.streams import Streams
+
+_SEND_DUPLEX: Final = partial(send_timed, duplex=True)
 
 
-class Client(BaseClient[Response, AbstractContextManager[Response], Content]):
+class Client(Streams):
     """An HTTP client for HTTP/1.1, HTTP/2 and HTTP/3. Any number of threads may use it at once.
 
     Connections are kept and shared: one for all requests to an origin that speaks HTTP/2 or HTTP/3.
@@ -36,12 +39,18 @@ class Client(BaseClient[Response, AbstractContextManager[Response], Content]):
         return response
 
     def _answered(
-        self, method: str, url: str, options: Mapping[str, Any], *, whole: bool
+        self,
+        method: str,
+        url: str,
+        options: Mapping[str, Any],
+        *,
+        whole: bool,
+        ask: Ask = send_timed,
     ) -> Response:
         begun = self._begun(method, url, options, whole=whole)
         if not isinstance(begun, Prepared):
-            return drive(self._pool, begun)
-        response = send_timed(self._pool, begun)
+            return drive(self._pool, begun, ask=ask)
+        response = ask(self._pool, begun)
         self._session.notice(response)
         return response
 
@@ -50,7 +59,7 @@ class Client(BaseClient[Response, AbstractContextManager[Response], Content]):
 
     @contextmanager
     def _context(self, method: str, url: str, options: Mapping[str, Any]) -> Iterator[Response]:
-        with self._answered(method, url, options, whole=False) as response:
+        with self._answered(method, url, options, whole=False, ask=_SEND_DUPLEX) as response:
             yield response
 
     def _sendable(self, content: Content) -> Content:
@@ -94,6 +103,8 @@ class Client(BaseClient[Response, AbstractContextManager[Response], Content]):
         `abort` ends them too, with ConnectionClosed.
         """
         self._pool.close(abort=abort)
+        if self._http_1 is not None:
+            self._http_1.close(abort=abort)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} with {len(self.connections)} connections>"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from trilane.client._flow.preparing import Prepared
 from trilane.client._flow.steps import Drain, Flow, Load, Step
@@ -12,22 +13,27 @@ from trilane.client._pool.response import Response
 from trilane.client._pool.sending import Sent, finish, send
 from trilane.client.errors import Error
 
+Ask: TypeAlias = Callable[[Pool, Prepared], Response]
+"""Sends one request: its response, content unread."""
 
-def send_timed(pool: Pool, prepared: Prepared, sent: Sent | None = None) -> Response:
+
+def send_timed(
+    pool: Pool, prepared: Prepared, sent: Sent | None = None, *, duplex: bool = False
+) -> Response:
     """The response, its content unread, with the time that it took; errors as those of `send`.
 
-    `sent` is the request where it is on its way.
+    `sent` is the request where it is on its way; `duplex` is that of `send`.
     """
     began = time.monotonic() if sent is None else sent.began
-    response = send(pool, prepared) if sent is None else finish(sent)
+    response = send(pool, prepared, duplex=duplex) if sent is None else finish(sent)
     response.took = time.monotonic() - began
     return response
 
 
-def drive(pool: Pool, flow: Flow, sent: Sent | None = None) -> Response:
+def drive(pool: Pool, flow: Flow, sent: Sent | None = None, *, ask: Ask = send_timed) -> Response:
     """The response that a flow comes to, its content unread where it does not want it.
 
-    `sent` is its first request where that is on its way.
+    `sent` is its first request where that is on its way; others are sent by `ask`.
 
     Raises:
         Error: any of `errors`; exceptions of the content's own pass through.
@@ -37,7 +43,7 @@ def drive(pool: Pool, flow: Flow, sent: Sent | None = None) -> Response:
         step: Step = next(flow) if sent is None else sent.prepared
         while True:
             try:
-                result = _done(pool, step, sent)
+                result = _done(pool, step, sent, ask)
             except Error as error:
                 step = flow.throw(error)
             else:
@@ -50,9 +56,9 @@ def drive(pool: Pool, flow: Flow, sent: Sent | None = None) -> Response:
         flow.close()
 
 
-def _done(pool: Pool, step: Step, sent: Sent | None) -> Response | None:
+def _done(pool: Pool, step: Step, sent: Sent | None, ask: Ask) -> Response | None:
     if isinstance(step, Prepared):
-        return send_timed(pool, step, sent)
+        return ask(pool, step) if sent is None else send_timed(pool, step, sent)
     if isinstance(step, float):
         time.sleep(step)
     elif isinstance(step, Load):

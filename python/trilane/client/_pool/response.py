@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from sys import is_finalizing
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from trilane.client._flow.response import PIECE, BaseResponse, result_of
 from trilane.client._flow.whole import not_read, pieces
+from trilane.client.errors import ReadTimeout, WriteTimeout
 from trilane.client.fields import Headers
 
 if TYPE_CHECKING:
     from trilane._core import Exchange
     from trilane.client._early import Early
+    from trilane.client._flow.events import Event
     from trilane.client._flow.request import Request
     from trilane.client._pool.sending import Sent
-    from trilane.client.errors import WriteTimeout
+
+Taken = TypeVar("Taken", bytes, int)
 
 
 class Response(BaseResponse):
@@ -83,6 +86,13 @@ class Response(BaseResponse):
         """Status and fields of each 1xx response before this one."""
         exchange = self._exchange
         return self._informational if exchange is None else exchange.informational
+
+    def duplex(self) -> Exchange:
+        """What it is read from and written to, by different threads, for a WebSocket."""
+        exchange = self._exchange
+        assert exchange is not None  # noqa: S101 - a WebSocket is made of an open response
+        # What `Early` keeps of others is content that came while a request was sent; this had none.
+        return cast("Exchange", exchange)
 
     @property
     def is_closed(self) -> bool:
@@ -178,13 +188,13 @@ class Response(BaseResponse):
             self._expect_no_error()
             return 0
         self._begun = True
-        if self._how.limits.total is not None:
-            self._expect_time(self._how.limits)
+        limits = self._how.limits
+        if limits.total is not None:
+            self._expect_time(limits)
         try:
-            count = exchange.readinto(view, self._how.limits.read)
-        except BaseException as error:
-            self._give_up(error, self._how.limits, self._stalled)
-            raise
+            count = exchange.readinto(view, limits.read)
+        except BaseException as error:  # noqa: BLE001 - it is raised
+            count = self._after(error, lambda: exchange.readinto(view, limits.read))
         if not count or (exchange.complete and not exchange.unread):
             self.close()
         self._count(count)
@@ -230,6 +240,28 @@ class Response(BaseResponse):
         for piece in self.iter_bytes():
             yield from lines.take(piece)
         yield from lines.end()
+
+    def iter_json_lines(self) -> Iterator[Any]:
+        """The content as values, each of which is one line of JSON (NDJSON, JSON Lines).
+
+        Blank lines are passed over.
+
+        Raises:
+            ValueError: a line is not JSON; the message says which.
+            Error: as `iter_lines`.
+        """
+        return self._json_lines().take(self.iter_lines())
+
+    def iter_events(self) -> Iterator[Event]:
+        """The content as server-sent events; `Client.events` also asks for them again.
+
+        Raises:
+            LimitExceeded: an event is longer than `max_content`.
+            Error: as `read`.
+        """
+        parser = self.event_parser()
+        for piece in self.iter_bytes():
+            yield from parser.take(piece)
 
     def __iter__(self) -> Iterator[bytes]:
         return self.iter_bytes()
@@ -298,9 +330,25 @@ class Response(BaseResponse):
         # `close` takes them before it lets the exchange go.
         return [] if self._exchange is None else self._exchange.fields()
 
-    @property
-    def _stalled(self) -> WriteTimeout | None:
-        return None if self._sent is None else self._sent.stalled
+    def _after(self, error: BaseException, again: Callable[[], Taken]) -> Taken:
+        """What `again` reads after a wait for content that ended with an error, or raise why."""
+        sent, limits = self._sent, self._how.limits
+        # While content of the request is on its way, the limit of writing counts.
+        while isinstance(error, ReadTimeout) and sent is not None and sent.is_sending:
+            if limits.is_over():
+                break
+            try:
+                return again()
+            except BaseException as later:  # noqa: BLE001 - it is raised below
+                error = later
+        failure = None if sent is None else sent.failure(error)
+        if failure is not None:
+            if limits.is_over() and isinstance(failure, WriteTimeout):
+                self._expect_time(limits)
+            # The request's own content failed; the rest followed from it.
+            raise self._fail(failure) from None
+        self._give_up(error, limits, None if sent is None else sent.why_stalled())
+        raise error
 
     def _read_all(self) -> bytes:
         exchange = self._exchange
@@ -321,13 +369,13 @@ class Response(BaseResponse):
             self._expect_no_error()
             return b""
         self._begun = True
-        if self._how.limits.total is not None:
-            self._expect_time(self._how.limits)
+        limits = self._how.limits
+        if limits.total is not None:
+            self._expect_time(limits)
         try:
-            piece = exchange.read1(amount, self._how.limits.read)
-        except BaseException as error:
-            self._give_up(error, self._how.limits, self._stalled)
-            raise
+            piece = exchange.read1(amount, limits.read)
+        except BaseException as error:  # noqa: BLE001 - it is raised
+            piece = self._after(error, lambda: exchange.read1(amount, limits.read))
         # At the end others can have the connection.
         if not piece or (exchange.complete and not exchange.unread):
             self.close()

@@ -21,7 +21,8 @@ from trilane.client._flow.uploading import is_answered
 from trilane.client._flow.watching import Hook, Watch, Watched
 from trilane.client._pool.leasing import Pool
 from trilane.client._pool.response import Response
-from trilane.client._uploading import upload
+from trilane.client._pool.uploading import Uploading
+from trilane.client._uploading import is_wanted, upload
 from trilane.client.errors import Error, Full, ReadTimeout, WriteTimeout
 
 _GRANT_S: Final = 0.005
@@ -35,11 +36,13 @@ class Sent:
         "attempts",
         "began",
         "complete",
+        "duplex",
         "entry",
         "exchange",
         "pool",
         "prepared",
         "stalled",
+        "uploading",
     )
 
     def __init__(
@@ -50,6 +53,8 @@ class Sent:
         exchange: Exchange | Early,
         attempts: int,
         complete: bool,
+        *,
+        duplex: bool = False,
     ) -> None:
         self.pool = pool
         self.prepared = prepared
@@ -63,29 +68,64 @@ class Sent:
         """Why the rest of its content was not sent though the response had begun."""
         self.began = 0.0
         """When it was sent, where its response is waited for later."""
+        self.duplex = duplex
+        """Whether its content is sent while the response is read."""
+        self.uploading: Uploading | None = None
+        """What sends it then."""
 
-    def end(self) -> None:
-        """Give the connection back: the request is over, in whatever way. To be called once."""
-        exchange, entry = self.exchange, self.entry
+    @property
+    def is_sending(self) -> bool:
+        """Whether its content is still being sent."""
+        return self.uploading is not None and self.uploading.is_sending
+
+    def failure(self, error: BaseException) -> BaseException | None:
+        """Why its content could not be sent, where the exchange's `error` followed from it."""
+        uploading = self.uploading
+        if uploading is None or not isinstance(error, Error):
+            return None
+        cause = uploading.error
+        if isinstance(cause, WriteTimeout) and cause is not self.prepared.request.raised:
+            return _stalled(self.prepared, cause)
+        return cause
+
+    def why_stalled(self) -> WriteTimeout | None:
+        """Why the rest of its content was not sent though the response had begun."""
+        uploading = self.uploading
+        if uploading is None or uploading.stalled is None:
+            return self.stalled
+        return _stalled(self.prepared, uploading.stalled)
+
+    def end(self, *, repeats: bool = False) -> None:
+        """Give the connection back: the request is over, in whatever way. To be called once.
+
+        `repeats`: whether it may be sent again.
+        """
+        exchange, entry, uploading = self.exchange, self.entry, self.uploading
         if entry.inherited:
             return
-        complete = self.complete and exchange.complete
+        complete = self.complete if uploading is None else uploading.complete
+        complete = complete and exchange.complete
         if not complete:
             exchange.cancel()
+            if uploading is not None:
+                uploading.stop(repeats=repeats and self.prepared.request.replayable)
         self.pool.give_back(entry, reusable=entry.is_reusable(complete=complete))
 
 
-def send(pool: Pool, prepared: Prepared) -> Response:
+def send(pool: Pool, prepared: Prepared, *, duplex: bool = False) -> Response:
     """The response, its content unread.
+
+    duplex: whether content that follows the head is sent by a thread of its own, so that it goes on
+        while the response is read.
 
     Raises:
         Error: any of `errors`; exceptions of the content's own pass through.
     """
     if prepared.how.watch is not None:
         prepared, watched = watch(prepared, prepared.how.watch)
-        sent = begin_watched(pool, prepared, watched, wait=True)
+        sent = begin_watched(pool, prepared, watched, wait=True, duplex=duplex)
     else:
-        sent = begin(pool, prepared, wait=True)
+        sent = begin(pool, prepared, wait=True, duplex=duplex)
     assert sent is not None  # noqa: S101 - it may wait
     return finish(sent)
 
@@ -99,18 +139,20 @@ def watch(prepared: Prepared, wanted: Watch) -> tuple[Prepared, Watched]:
     return prepared, watched
 
 
-def begin_watched(pool: Pool, prepared: Prepared, watched: Watched, *, wait: bool) -> Sent | None:
+def begin_watched(
+    pool: Pool, prepared: Prepared, watched: Watched, *, wait: bool, duplex: bool = False
+) -> Sent | None:
     """`begin`, seen by those who watch."""
     with watched:
-        return begin(pool, prepared, wait=wait)
+        return begin(pool, prepared, wait=wait, duplex=duplex)
 
 
 def begin(  # noqa: C901 - one attempt after another
-    pool: Pool, prepared: Prepared, *, wait: bool, attempts: int = 0
+    pool: Pool, prepared: Prepared, *, wait: bool, attempts: int = 0, duplex: bool = False
 ) -> Sent | None:
     """Send it, and leave the response for `finish`. None: it would have to `wait`, and may not.
 
-    `attempts` is how often it was tried before; errors are those of `send`.
+    `attempts` is how often it was tried before; errors and `duplex` are those of `send`.
     """
     request, _, how = prepared
     watched, timed = how.watched, False
@@ -128,7 +170,7 @@ def begin(  # noqa: C901 - one attempt after another
                 entry.opener = 0
             exchange = request.submit(entry.connection, entry.alt_used, timed=timed)
             complete = not request.is_streaming
-            sent = Sent(pool, prepared, entry, exchange, attempts + 1, complete)
+            sent = Sent(pool, prepared, entry, exchange, attempts + 1, complete, duplex=duplex)
             if on_step is not None:
                 _step_by_step(sent, exchange, on_step)
             elif not complete:
@@ -186,7 +228,9 @@ def _finish(sent: Sent) -> Response:
                 return response
             log.again(request, sent.entry, None, sent.attempts)
             response.close()
-        following = begin(pool, sent.prepared, wait=True, attempts=sent.attempts)
+        following = begin(
+            pool, sent.prepared, wait=True, attempts=sent.attempts, duplex=sent.duplex
+        )
         assert following is not None  # noqa: S101 - it may wait
         sent = following
 
@@ -242,14 +286,17 @@ def _step_by_step(sent: Sent, exchange: Exchange, on_step: OnStep) -> None:
 def _send_content(sent: Sent, exchange: Exchange) -> None:
     """Send the content that follows the head."""
     request, address, how = sent.prepared
+    if sent.duplex:
+        if is_wanted(exchange, request, how.limits.read):
+            sent.uploading = Uploading(exchange, request, how.limits)
+        return
     early = Early(exchange, address.url, how.bounds.whole)
     try:
         sent.complete = upload(early, request, how.limits)
     except Error as error:
         answered = not early.is_over and is_answered(error, request, exchange)
         if isinstance(error, WriteTimeout) and error is not request.raised:
-            origin, limit = str(how.route.origin), how.limits.write
-            stalled = write_timeout(origin, request.method, limit, error.stream_id)
+            stalled = _stalled(sent.prepared, error)
             if not answered:
                 raise stalled from None
             sent.stalled = stalled
@@ -263,18 +310,36 @@ def _answer(sent: Sent) -> Response:
     try:
         if how.on_informational is not None:
             _tell(sent, how.on_informational)
-        try:
-            status = exchange.head(how.limits.read)
-        except ReadTimeout:
-            raise _late(sent) from None
+        status = _status(sent)
         fields = None
         if how.learns:
             fields = exchange.fields()
             learn(sent.pool, how.route.origin, fields)
-    except BaseException:
-        sent.end()
+    except BaseException as error:
+        failure = sent.failure(error)
+        sent.end(repeats=True)
+        if failure is not None:
+            raise failure from None
         raise
     return Response(sent, status, fields)
+
+
+def _status(sent: Sent) -> int:
+    """Wait for the head of the response."""
+    while True:
+        try:
+            return sent.exchange.head(sent.prepared.how.limits.read)
+        except ReadTimeout:
+            # While content of the request is on its way, the limit of writing counts.
+            if not sent.is_sending or sent.prepared.how.limits.is_over():
+                raise _late(sent) from None
+
+
+def _stalled(prepared: Prepared, error: WriteTimeout) -> WriteTimeout:
+    """The error for content of which the server took no more, in the words of a client."""
+    request, _, how = prepared
+    origin, limit = str(how.route.origin), how.limits.write
+    return write_timeout(origin, request.method, limit, error.stream_id)
 
 
 def _late(sent: Sent) -> ReadTimeout:
@@ -290,6 +355,8 @@ def _tell(sent: Sent, told: OnInformational) -> None:
         try:
             more = exchange.wait_informational(limits.read)
         except ReadTimeout:
+            if sent.is_sending and not limits.is_over():
+                continue
             raise _late(sent) from None
         responses = exchange.informational
         with sent.prepared.request.callers_own():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Final
 
-from trilane.client._flow.whole import not_read
+from trilane.client._flow.whole import Whole, not_read
 from trilane.client.errors import IncompleteBody
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ class ContentFile(io.BufferedIOBase):
             return self._nothing()
         if amt is None or amt < 0:
             ahead = self._take_ahead() if self._ahead else b""
+            if self._is_large():
+                return self._fetch_all(ahead)
             try:
                 data = self._exchange.read(-1, self._wait.seconds)
             except IncompleteBody as error:
@@ -79,6 +81,29 @@ class ContentFile(io.BufferedIOBase):
             data = self._fetch(amt - len(data), data)
         self._look_for_end()
         return data
+
+    def _is_large(self) -> bool:
+        """Whether more may come than is copied at once, once it is there."""
+        exchange = self._exchange
+        length = exchange.content_length
+        return not exchange.complete and (length is None or length > _LARGE)
+
+    def _fetch_all(self, ahead: bytes) -> bytes:
+        """Reads to the end into one buffer, which grows with what comes; as `_fetch`."""
+        whole = Whole(None)
+        whole.add(ahead)
+        try:
+            while piece := self._exchange.read1(_LARGE, self._wait.seconds):
+                self._taken += len(piece)
+                whole.add(piece)
+        except IncompleteBody as error:
+            self._complete(error, whole.together())
+            raise
+        except BaseException:
+            self._put_back(whole.together())
+            raise
+        self._end()
+        return whole.together()
 
     def _fetch(self, amount: int, ahead: bytes) -> bytes:
         """Reads up to `amount` bytes after those that it is given.

@@ -1,6 +1,7 @@
 //! The HTTP/3 client against scripted peers.
 
 mod common;
+mod connect;
 mod control;
 mod requests;
 mod responses;
