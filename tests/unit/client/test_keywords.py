@@ -76,7 +76,7 @@ def test_a_keyword_that_is_not_there_is_named(ask: Ask, kind: str, name: str) ->
         ("body", r"content=.*json=.*data=.*files="),
         ("fields", r"params=.*data=.*files="),
         ("stream", r"method stream\(\)"),
-        ("hooks", r"auth="),
+        ("hooks", r"event_hooks="),
         ("trust_env", r"Client\(proxies=None.*NetRCAuth"),
     ],
 )

@@ -5,7 +5,6 @@ Where RFC and Fetch leave the method to the client, it is as Requests and HTTPX 
 
 from __future__ import annotations
 
-import urllib.parse
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -56,8 +55,10 @@ def target(response: BaseResponse, location: str) -> Address:
     with suppress(UnicodeError):
         # Fields are handed on as ISO-8859-1; what is not ASCII in URLs is UTF-8.
         location = location.encode("latin-1").decode("utf-8")
+    from urllib.parse import urljoin  # noqa: PLC0415 - it takes long to import
+
     try:
-        return parse(urllib.parse.urljoin(response.url, location.strip()))
+        return parse(urljoin(response.url, location.strip()))
     except (InvalidRequest, ValueError) as error:
         raise RedirectError(
             f"{response.url} redirects with {response.status} to {location!r}, which cannot be"
