@@ -55,10 +55,10 @@ def target(response: BaseResponse, location: str) -> Address:
     with suppress(UnicodeError):
         # Fields are handed on as ISO-8859-1; what is not ASCII in URLs is UTF-8.
         location = location.encode("latin-1").decode("utf-8")
-    try:
-        import urllib.parse  # noqa: PLC0415 - only where one is redirected
+    from urllib.parse import urljoin  # noqa: PLC0415 - it takes long to import
 
-        return parse(urllib.parse.urljoin(response.url, location.strip()))
+    try:
+        return parse(urljoin(response.url, location.strip()))
     except (InvalidRequest, ValueError) as error:
         raise RedirectError(
             f"{response.url} redirects with {response.status} to {location!r}, which cannot be"
