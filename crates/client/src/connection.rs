@@ -272,6 +272,10 @@ impl Connection {
             return;
         };
         if state.failure.is_some() {
+            // The descriptor lives as long as anybody holds an exchange: the peer is not to wait.
+            if self.shared.is_ours() {
+                self.shared.socket.shut();
+            }
             return;
         }
         self.shared

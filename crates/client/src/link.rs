@@ -50,6 +50,14 @@ impl Socket {
     pub(crate) fn raw(&self) -> Option<RawFd> {
         self.fd().map(|fd| fd.as_raw_fd())
     }
+
+    /// Ends both directions of a stream, of which the peer learns at once.
+    pub(crate) fn shut(&self) {
+        if let Socket::Stream(fd) = self {
+            // An error says that the peer has ended it already.
+            let _ = shutdown(fd, Shutdown::Both);
+        }
+    }
 }
 
 /// How a turn of reading ended.
@@ -229,10 +237,10 @@ impl Link {
             Link::Quic(link) => link.close(Instant::now()),
         }
         self.flush(socket, &mut Slots::default());
-        if let (Link::Stream(link), Socket::Stream(fd)) = (self, socket) {
+        if let Link::Stream(link) = self {
             link.broke();
-            // Wakes who polls it. A socket that is not connected any more needs no shutting down.
-            let _ = shutdown(fd, Shutdown::Both);
+            // Wakes who polls it.
+            socket.shut();
         }
     }
 

@@ -186,3 +186,27 @@ def test_streams_in_a_run_of_trio(peer: Streams) -> None:
                 assert [message async for message in ws] == ["tick 0", "tick 1", "tick 2"]
 
     trio.run(main)
+
+
+def test_a_server_sees_the_end_while_the_websocket_is_held(make_client: MakeClient) -> None:
+    ended = threading.Event()
+
+    def talk(server: websockets.sync.server.ServerConnection) -> None:
+        # To the end of the connection: the library waits for that after both have said Close.
+        for message in server:
+            server.send(message)
+        ended.set()
+
+    with websockets.sync.server.serve(talk, HOST, 0, ping_interval=None) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"ws://{HOST}:{server.socket.getsockname()[1]}"
+            with make_client().websocket(url) as ws:
+                ws.send("hello")
+                assert ws.recv(PATIENCE_S) == "hello"
+            assert ended.wait(PATIENCE_S)
+            assert ws.close_code == 1000
+        finally:
+            server.shutdown()
+            thread.join()
