@@ -271,9 +271,10 @@ impl Connection {
         let Some(mut state) = self.shared.lock_unless_lost() else {
             return;
         };
-        if state.failure.is_some() {
-            // The descriptor lives as long as anybody holds an exchange: the peer is not to wait.
-            if self.shared.is_ours() {
+        if let Some(failure) = &state.failure {
+            // The descriptor lives as long as anybody holds an exchange: a peer that has ended the
+            // connection is not to wait. One that broke rules is being told so.
+            if failure.kind == Kind::Closed && self.shared.is_ours() {
                 self.shared.socket.shut();
             }
             return;

@@ -237,7 +237,7 @@ impl Link {
             Link::Quic(link) => link.close(Instant::now()),
         }
         self.flush(socket, &mut Slots::default());
-        if let Link::Stream(link) = self {
+        if let (Link::Stream(link), Socket::Stream(_)) = (self, socket) {
             link.broke();
             // Wakes who polls it.
             socket.shut();
