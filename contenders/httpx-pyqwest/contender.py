@@ -49,52 +49,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
+HERE = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(HERE / "harness"), str(HERE / "pyqwest")]
 
 import httpx
 import pyqwest
-from pyqwest import HTTPVersion
+from contender import ASKED, settings, spoken
 from pyqwest.httpx import AsyncPyqwestTransport, PyqwestTransport
 
 from trilane_contender import Plan, run
 from trilane_contender.httpx_family import library
 from trilane_contender.reqwest import broken, without_proxies
 
-ASKED = {
-    "h1": HTTPVersion.HTTP1,
-    "h2": HTTPVersion.HTTP2,
-    "h2c": HTTPVersion.HTTP2,
-    "h3": HTTPVersion.HTTP3,
-}
-SPOKEN = (
-    (HTTPVersion.HTTP1, b"HTTP/1.1"),
-    (HTTPVersion.HTTP2, b"HTTP/2"),
-    (HTTPVersion.HTTP3, b"HTTP/3"),
-)
-
-
-def settings(plan: Plan) -> dict[str, Any]:
-    """What both transports are given."""
-    return {
-        "enable_brotli": False,
-        "enable_gzip": False,  # HTTPX decodes.
-        "enable_otel": False,
-        "enable_zstd": False,
-        "follow_redirects": False,
-        "http_version": ASKED[plan.version],
-        "max_connections_per_address": plan.pool,
-        "pool_max_idle_per_host": plan.pool,
-        "timeout": plan.timeout_s,
-        "tls_ca_cert": None if plan.cacert is None else Path(plan.cacert).read_bytes(),
-        "tls_include_system_certs": plan.cacert is None,
-    }
+NAMES = {"h1": b"HTTP/1.1", "h2": b"HTTP/2", "h3": b"HTTP/3"}
 
 
 def told(response: Any) -> Any:
     """HTTPX's response, with the version that pyqwest knows of and its transport does not tell."""
-    version = response.stream._response.http_version  # noqa: SLF001 - there is no other way
-    name = next((name for known, name in SPOKEN if version == known), b"unknown")
-    response.extensions["http_version"] = name
+    version = spoken(response.stream._response.http_version)  # noqa: SLF001 - there is no other way
+    response.extensions["http_version"] = NAMES.get(version, b"unknown")
     return response
 
 
@@ -129,9 +102,10 @@ class AsyncTransport(AsyncPyqwestTransport):
 
 def transport(plan: Plan, asynchronous: bool) -> Any:
     """pyqwest's transport, with what the plan says."""
+    given = settings(plan) | {"enable_gzip": False}  # HTTPX decodes.
     if asynchronous:
-        return AsyncTransport(pyqwest.HTTPTransport(**settings(plan)))
-    return Transport(pyqwest.SyncHTTPTransport(**settings(plan)))
+        return AsyncTransport(pyqwest.HTTPTransport(**given))
+    return Transport(pyqwest.SyncHTTPTransport(**given))
 
 
 if __name__ == "__main__":

@@ -11,14 +11,19 @@ import ssl
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from trilane_contender.bodies import PIECE, counted, counted_async
 from trilane_contender.client import Answer, Library
 from trilane_contender.failures import Kinds
+from trilane_contender.missing import cannot
 from trilane_contender.plan import Plan
+from trilane_contender.protocol import run
 
 _SPOKEN = {"HTTP/1.1": "h1", "HTTP/2": "h2", "HTTP/3": "h3"}
+# Of `trilane.client`, where HTTP/2 alone means prior knowledge over cleartext.
+_ASKED = {"h1": ("h1",), "h2": ("h2",), "h2c": ("h2",), "h3": ("h3",)}
 
 MakeTransport = Callable[[Plan, bool], Any]
 """Makes the transport for a plan, and whether it is to be an asynchronous one."""
@@ -36,7 +41,7 @@ def library(
 ) -> Library:
     """The library of that module, which is also the name of its distribution.
 
-    `transport`, a name of the script, makes what takes the place of the library's own transports;
+    `transport`, which can be pickled, makes what takes the place of the library's own transports;
     `loop` makes event loops; `kinds` has exceptions of the transport's own, most special first.
     """
     loaded = import_module(module)
@@ -59,6 +64,30 @@ def library(
             (loaded.WriteError, "closed"),
         ),
     )
+
+
+def over_trilane(module: str) -> int:
+    """Run the library of that module on the transports of `trilane.client` by the same name."""
+    if find_spec(module) is None:
+        return cannot(f"{module} is not installed beside trilane: python -m pip install {module}")
+    from trilane.client.errors import VersionUnavailable  # noqa: PLC0415 - not of other contenders
+
+    return run(
+        library(
+            module,
+            partial(_ours, module),
+            shared_by_threads=frozenset(_ASKED),
+            kinds=((VersionUnavailable, "protocol"),),
+        )
+    )
+
+
+def _ours(module: str, plan: Plan, asynchronous: bool) -> Any:
+    """The transport of `trilane.client`, with the pool and the authority of the plan."""
+    ours = import_module(f"trilane.client.{module}")
+    kind = ours.AsyncTransport if asynchronous else ours.Transport
+    limits = import_module(module).Limits(max_connections=plan.pool, keepalive_expiry=None)
+    return kind(plan.cacert or True, versions=_ASKED[plan.version], limits=limits)
 
 
 class Client:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from trilane._core import DATA, WRITABLE
 from trilane.client._flow.events import MOST_REFUSED
+from trilane.client._flow.open_websocket import BaseSocket
 from trilane.client._flow.timeouts import Timeouts
 from trilane.client._flow.websocket import (
     CLOSE_S,
@@ -38,17 +39,14 @@ if TYPE_CHECKING:
     import asyncio
 
     from trilane.client._flow.preparing import Prepared
-    from trilane.client.fields import Headers
 
     from .pool import Pool
     from .response import AsyncResponse
 
 _WRITE: Final = Timeouts._fields.index("write")
-_ANSWER_S = 0.1
-"""How often a server that reads nothing is offered the answer to its Ping."""
 
 
-class AsyncWebSocket:
+class AsyncWebSocket(BaseSocket):
     """An open WebSocket. `AsyncClient.websocket` makes it.
 
     One task may receive while others send; a Ping of the server is answered by the task that
@@ -63,48 +61,13 @@ class AsyncWebSocket:
         limit: float | None,
     ) -> None:
         """`limit` is how many seconds each wait for the server to take content may last."""
+        super().__init__(response, talk)
         self._response = response
         self._exchange, self._link = response.duplex()
-        self._talk = talk
         self._limit = limit
         self._loop = loop
         self._reading = Lock(loop)
         self._writing = Lock(loop)
-
-    @property
-    def url(self) -> str:
-        """The URL that it was opened at."""
-        return self._talk.url
-
-    @property
-    def version(self) -> str:
-        """`h1`, `h2` or `h3`."""
-        return self._response.version
-
-    @property
-    def headers(self) -> Headers:
-        """The fields of the server's answer to the handshake."""
-        return self._response.headers
-
-    @property
-    def subprotocol(self) -> str | None:
-        """What the server chose of the subprotocols; None where it chose none."""
-        return self._talk.subprotocol
-
-    @property
-    def extensions(self) -> list[str]:
-        """Names of the extensions that are in use, such as `permessage-deflate`."""
-        return self._talk.extensions
-
-    @property
-    def close_code(self) -> int | None:
-        """The code with which it ended (RFC 6455 §7.4); None before."""
-        return self._talk.code
-
-    @property
-    def close_reason(self) -> str:
-        """The server's reason for the end; empty where it gave none."""
-        return self._talk.reason
 
     async def send(self, message: Sendable) -> None:
         """Send a message: str as text, bytes as binary, an iterable of either in fragments.
@@ -193,19 +156,12 @@ class AsyncWebSocket:
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         await self.close(NORMAL if kind is None else INTERNAL_ERROR)
 
-    def __repr__(self) -> str:
-        state = "open" if self._talk.is_open else f"closed {self.close_code or ''}".rstrip()
-        return f"<AsyncWebSocket {state} {self.version} {self.url}>"
-
     async def _read(self, deadline: float | None) -> bool:
         """Take what comes next; False: nothing has until `deadline`. For who holds `_reading`."""
         talk, loop = self._talk, self._loop
         while True:
             now = loop.time()
-            waits = [talk.silence(now), None if deadline is None else max(deadline - now, 0.0)]
-            if talk.has_output:
-                waits.append(_ANSWER_S)
-            wait = min((each for each in waits if each is not None), default=None)
+            wait = talk.wait(now, deadline)
             try:
                 data = await self._piece(wait)
             except ReadTimeout:

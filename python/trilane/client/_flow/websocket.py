@@ -47,6 +47,8 @@ Sendable: TypeAlias = str | bytes | bytearray | memoryview | Iterable[str] | Ite
 
 MOST_MESSAGE: Final = 16 * 1024 * 1024
 """Bytes of one message, where nothing else is said."""
+_ANSWER_S: Final = 0.1
+"""How often a server that reads nothing is offered the answer to its Ping."""
 READ: Final = 64 * 1024
 """What is read of the connection at once."""
 BLOCK: Final = 256 * 1024
@@ -327,6 +329,13 @@ class Talk:
             return None
         since = self._heard if self._asked is None else self._asked
         return max(since + self._ping_interval - now, 0.0)
+
+    def wait(self, now: float, deadline: float | None) -> float | None:
+        """Seconds that whoever reads may wait before there is something to do; None: any time."""
+        waits = [self.silence(now), None if deadline is None else max(deadline - now, 0.0)]
+        if self.has_output:
+            waits.append(_ANSWER_S)
+        return min((each for each in waits if each is not None), default=None)
 
     def is_alive(self, now: float) -> bool:
         """Whether a server that has been silent is given more time: it gets a Ping for it."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, Self
 
 from trilane.client._flow.events import MOST_REFUSED
+from trilane.client._flow.open_websocket import BaseSocket
 from trilane.client._flow.timeouts import Timeouts
 from trilane.client._flow.websocket import (
     CLOSE_S,
@@ -36,16 +37,13 @@ if TYPE_CHECKING:
     from trilane.client._flow.preparing import Prepared
     from trilane.client._pool.leasing import Pool
     from trilane.client._pool.response import Response
-    from trilane.client.fields import Headers
 
 _WRITE: Final = Timeouts._fields.index("write")
 _GRANT_S = 0.005
 """How often a connection is looked at whose peer has not said what it takes."""
-_ANSWER_S = 0.1
-"""How often a server that reads nothing is offered the answer to its Ping."""
 
 
-class WebSocket:
+class WebSocket(BaseSocket):
     """An open WebSocket. `Client.websocket` makes it.
 
     One thread may receive while others send; a Ping of the server is answered by the thread that
@@ -54,49 +52,14 @@ class WebSocket:
 
     def __init__(self, response: Response, talk: Talk, limit: float | None) -> None:
         """`limit` is how many seconds each wait for the server to take content may last."""
+        super().__init__(response, talk)
         self._response = response
         self._exchange: Exchange = response.duplex()
-        self._talk = talk
         self._limit = limit
         # Of `_talk`; the others of the connection's two directions. It is taken last, and briefly.
         self._lock = threading.Lock()
         self._reading = threading.Lock()
         self._writing = threading.Lock()
-
-    @property
-    def url(self) -> str:
-        """The URL that it was opened at."""
-        return self._talk.url
-
-    @property
-    def version(self) -> str:
-        """`h1`, `h2` or `h3`."""
-        return self._response.version
-
-    @property
-    def headers(self) -> Headers:
-        """The fields of the server's answer to the handshake."""
-        return self._response.headers
-
-    @property
-    def subprotocol(self) -> str | None:
-        """What the server chose of the subprotocols; None where it chose none."""
-        return self._talk.subprotocol
-
-    @property
-    def extensions(self) -> list[str]:
-        """Names of the extensions that are in use, such as `permessage-deflate`."""
-        return self._talk.extensions
-
-    @property
-    def close_code(self) -> int | None:
-        """The code with which it ended (RFC 6455 §7.4); None before."""
-        return self._talk.code
-
-    @property
-    def close_reason(self) -> str:
-        """The server's reason for the end; empty where it gave none."""
-        return self._talk.reason
 
     def send(self, message: Sendable) -> None:
         """Send a message: str as text, bytes as binary, an iterable of either in fragments.
@@ -181,10 +144,6 @@ class WebSocket:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close(NORMAL if kind is None else INTERNAL_ERROR)
 
-    def __repr__(self) -> str:
-        state = "open" if self._talk.is_open else f"closed {self.close_code or ''}".rstrip()
-        return f"<WebSocket {state} {self.version} {self.url}>"
-
     def _take(self) -> Message | None:
         """A message that has come; None: not yet."""
         talk = self._talk
@@ -200,10 +159,7 @@ class WebSocket:
         talk = self._talk
         while True:
             now = time.monotonic()
-            waits = [talk.silence(now), None if deadline is None else max(deadline - now, 0.0)]
-            if talk.has_output:
-                waits.append(_ANSWER_S)
-            wait = min((each for each in waits if each is not None), default=None)
+            wait = talk.wait(now, deadline)
             try:
                 data = self._exchange.read1(READ, wait)
             except ReadTimeout:
