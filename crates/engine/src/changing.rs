@@ -10,8 +10,9 @@ use crate::template::Template;
 #[derive(Clone, Debug)]
 pub(crate) struct Changing {
     request: Varying,
-    /// Of the path and of each field that changes, in order.
+    /// Of the path, where it changes, and of each field that does, in order.
     pieces: Vec<Template>,
+    path_varies: bool,
     body: Option<Template>,
     written: Written,
 }
@@ -45,14 +46,16 @@ impl Changing {
     ) -> Result<Self, PlanError> {
         let wrong = |error: trilane_wire::RequestError| PlanError::Usage(error.to_string());
         let names: Vec<_> = fields.iter().map(|(name, _)| name.as_str()).collect();
-        let request = Varying::new(parts, &names, body.is_some()).map_err(wrong)?;
-        let pieces = std::iter::once(path);
+        let path_varies = !path.is_fixed();
+        let request = Varying::new(parts, path_varies, &names, body.is_some()).map_err(wrong)?;
+        let pieces = path_varies.then_some(path).into_iter();
         let pieces: Vec<_> = pieces
             .chain(fields.into_iter().map(|(_, value)| value))
             .collect();
         let mut changing = Self {
             request,
             pieces,
+            path_varies,
             body,
             written: Written::default(),
         };
@@ -94,7 +97,7 @@ impl Changing {
     /// Path and query of the request of this number with what `values` says; `None` where they do not
     /// change.
     pub(crate) fn path(&self, number: u64, values: Values<'_>) -> Option<String> {
-        let path = self.pieces.first().filter(|path| !path.is_fixed())?;
+        let path = self.pieces.first().filter(|_| self.path_varies)?;
         let mut out = Vec::new();
         path.write(number, values, &mut out);
         String::from_utf8(out).ok()

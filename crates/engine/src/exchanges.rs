@@ -177,6 +177,7 @@ impl Exchanges {
 
     /// Puts a request that has been sent, with `content` bytes of content, into the slot that
     /// `next_slot` named.
+    #[inline]
     pub(crate) fn open(
         &mut self,
         id: StreamId,

@@ -176,31 +176,40 @@ impl Schedule {
     /// own, or of its origin. One that could only leave too late is counted as shed.
     #[inline]
     pub(crate) fn take(&mut self, now: u64, lane: u32) -> Option<Pending> {
+        // The closed model to one origin, where a request costs least.
+        if matches!(self.due, Due::Always) {
+            if self.left == Some(0) {
+                return None;
+            }
+            let request = self.turns.take();
+            return Some(self.numbered(request, now));
+        }
+        self.take_due(now, lane)
+    }
+
+    fn take_due(&mut self, now: u64, lane: u32) -> Option<Pending> {
         let arriving = match &mut self.due {
-            Due::Always => None,
-            Due::Anywhere(arriving) => Some(arriving),
-            Due::Each(all) => Some(all.get_mut(lane as usize)?),
+            Due::Always => return None,
+            Due::Anywhere(arriving) => arriving,
+            Due::Each(all) => all.get_mut(lane as usize)?,
             Due::Assigned(assigned) => return assigned.waiting[lane as usize].pop_front(),
         };
-        if self.left == Some(0) {
-            return None;
-        }
-        let intended = match arriving {
-            None => now,
-            Some(arriving) => loop {
-                let due = self.begun? + arriving.due()?;
-                if due > now || self.left == Some(0) {
-                    return None;
-                }
-                arriving.advance();
-                if self.latest.is_none_or(|latest| now - due <= latest) {
-                    break due;
-                }
-                self.shed += 1;
-                if let Some(left) = &mut self.left {
-                    *left -= 1;
-                }
-            },
+        let intended = loop {
+            if self.left == Some(0) {
+                return None;
+            }
+            let due = self.begun? + arriving.due()?;
+            if due > now {
+                return None;
+            }
+            arriving.advance();
+            if self.latest.is_none_or(|latest| now - due <= latest) {
+                break due;
+            }
+            self.shed += 1;
+            if let Some(left) = &mut self.left {
+                *left -= 1;
+            }
         };
         let turns = self.turns_at_each.get_mut(lane as usize);
         let request = turns.unwrap_or(&mut self.turns).take();

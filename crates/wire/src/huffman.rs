@@ -45,10 +45,10 @@ pub fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     }
     let padding = bits.wrapping_neg() % 8;
     let last = (pending << padding) | ((1 << padding) - 1);
-    let count = (bits + padding) / 8;
-    for index in (0..count).rev() {
-        out.push((last >> (8 * index)) as u8);
-    }
+    // Four at most.
+    let count = ((bits + padding) / 8) as usize;
+    let last = ((last << (32 - 8 * count)) as u32).to_be_bytes();
+    out.extend_from_slice(&last[..count]);
 }
 
 /// Appends what `input` encodes to `out`: at most 8 bytes for each 5 of `input`.

@@ -82,7 +82,7 @@ fn run<const FIELDS: bool>(body: &[u8], varies: bool) {
         repeated: true,
     };
     let request = Request::new(&parts).unwrap();
-    let mut varying = Varying::new(&parts, names, true).unwrap();
+    let mut varying = Varying::new(&parts, true, names, true).unwrap();
     let (mut path, mut digits, mut content) = (Vec::new(), Vec::new(), Vec::new());
     let mut out = Vec::with_capacity(1 << 20);
     let mut bytes = Vec::with_capacity(1 << 20);

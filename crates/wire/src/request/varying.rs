@@ -16,11 +16,13 @@ const KEPT: usize = 64;
 pub struct Varying {
     /// As it was written last.
     request: Request,
-    /// `:path`, and the fields whose values change.
+    /// What changes: `:path`, where it does, and fields.
     names: Box<[Name]>,
+    /// `:path` as a literal of HTTP/2, and of HTTP/3, where it stays; else nothing.
+    staying_path: [Box<[u8]>; 2],
     /// Whether the content changes, so that its length is told each time.
     tells_length: bool,
-    /// The HTTP/1.1 head before the path, and behind it up to the fields that change.
+    /// The HTTP/1.1 head before a path that changes, and behind it up to the fields that do.
     h1: [Box<[u8]>; 2],
     /// The field section of HTTP/3 before `:path`, with its prefix, and behind what changes.
     qpack: [Box<[u8]>; 2],
@@ -43,11 +45,12 @@ struct Name {
 const LENGTH: &[u8] = b"content-length";
 
 impl Varying {
-    /// Prepares a request: `parts` has the fields that stay, `names` are those of the fields whose
-    /// values change, and with `content_varies` its content does too. Until it is written it is sent
-    /// as `parts` say.
+    /// Prepares a request: `parts` has what stays, `names` are those of the fields whose values change;
+    /// with `path_varies` its path does too, and with `content_varies` its content. Until it is written
+    /// it is sent as `parts` say.
     pub fn new(
         parts: &RequestParts<'_>,
+        path_varies: bool,
         names: &[&str],
         content_varies: bool,
     ) -> Result<Self, RequestError> {
@@ -78,23 +81,39 @@ impl Varying {
         let request = Request::prepare(&parts, None, !content_varies)?;
 
         let path = parts.method.len() + 1;
+        let varying_path = if path_varies { parts.path.len() } else { 0 };
         let (before, after) = request.h1.split_at(path);
-        let after = &after[parts.path.len()..];
+        let after = &after[varying_path..];
         // Without the empty line.
         let after = &after[..after.len() - 2];
         let h1 = [before, after].map(Box::from);
         let (mut before, mut after) = (Vec::new(), Vec::new());
         qpack::encode(request.fields().take(PATH), &mut before);
         qpack::encode_lines(request.fields().skip(PATH + 1), &mut after);
-        let staying = request.fields_but_path();
-        let staying = staying.fold((0, 0), |(bytes, count), (name, value, _)| {
-            (bytes + name.len() + value.len(), count + 1)
-        });
+        let staying = request.fields().enumerate();
+        let staying = staying
+            .filter(|(at, _)| *at != PATH || !path_varies)
+            .fold((0, 0), |(bytes, count), (_, (name, value, _))| {
+                (bytes + name.len() + value.len(), count + 1)
+            });
+        let path = Name::new(":path");
+        let staying_path = if path_varies {
+            <[Box<[u8]>; 2]>::default()
+        } else {
+            path.literals.clone().map(|begun| {
+                let mut literal = begun.into_vec();
+                hpack::string(parts.path.as_bytes(), &mut literal);
+                literal.into_boxed_slice()
+            })
+        };
+        let fields = names.iter().map(|name| Name::new(name));
         Ok(Self {
-            names: std::iter::once(&":path")
-                .chain(names)
-                .map(|name| Name::new(name))
+            names: path_varies
+                .then_some(path)
+                .into_iter()
+                .chain(fields)
                 .collect(),
+            staying_path,
             tells_length: content_varies,
             h1,
             qpack: [before, after].map(Vec::into_boxed_slice),
@@ -107,16 +126,13 @@ impl Varying {
 
     /// Refuses a path, or a value for the field in its place, that [`Self::write`] must not be given:
     /// it would split the request, or not be the one that was meant.
-    pub fn check<'a>(
-        &self,
-        mut pieces: impl Iterator<Item = &'a [u8]>,
-    ) -> Result<(), RequestError> {
-        let path = pieces.next().unwrap_or_default();
-        if !is_path(path) {
-            return Err(RequestError::Path(String::from_utf8_lossy(path).into()));
-        }
-        for (name, value) in self.names[1..].iter().zip(pieces) {
-            if !is_value(value) {
+    pub fn check<'a>(&self, pieces: impl Iterator<Item = &'a [u8]>) -> Result<(), RequestError> {
+        for (name, value) in self.names.iter().zip(pieces) {
+            if name.is_path() {
+                if !is_path(value) {
+                    return Err(RequestError::Path(String::from_utf8_lossy(value).into()));
+                }
+            } else if !is_value(value) {
                 let name = String::from_utf8_lossy(&name.written);
                 return Err(RequestError::FieldValue(name.into()));
             }
@@ -124,16 +140,14 @@ impl Varying {
         Ok(())
     }
 
-    /// Writes the request for `version`: `pieces` are its path and the value of each field that
-    /// changes, all as [`Self::check`] wants them; `body` is its content, where that changes.
+    /// Writes the request for `version`: `pieces` are its path, where that changes, and the value of each
+    /// field that does, all as [`Self::check`] wants them; `body` is its content, where that changes.
     pub fn write<'a>(
         &mut self,
         version: Encoding,
-        mut pieces: impl Iterator<Item = &'a [u8]>,
+        pieces: impl Iterator<Item = &'a [u8]>,
         body: &[u8],
     ) -> &Request {
-        let path = pieces.next().unwrap_or_default();
-        debug_assert!(is_path(path), "{path:?} has been checked");
         let mut digits = itoa::Buffer::new();
         let length = self
             .tells_length
@@ -142,30 +156,33 @@ impl Varying {
             self.keep(body);
         }
         if version == Encoding::H1 {
-            self.write_h1(path, pieces, length);
+            self.write_h1(pieces, length);
         } else {
-            self.write_section(version, path, pieces, length);
+            self.write_section(version, pieces, length);
         }
         &self.request
     }
 
-    fn write_h1<'a>(
-        &mut self,
-        path: &[u8],
-        values: impl Iterator<Item = &'a [u8]>,
-        length: Option<&[u8]>,
-    ) {
+    fn write_h1<'a>(&mut self, mut pieces: impl Iterator<Item = &'a [u8]>, length: Option<&[u8]>) {
         let head = &mut self.request.h1;
+        let fields = match self.names.split_first() {
+            Some((first, rest)) if first.is_path() => rest,
+            _ => &self.names[..],
+        };
         head.clear();
-        for piece in [&*self.h1[0], path, &*self.h1[1]] {
-            head.extend_from_slice(piece);
+        head.extend_from_slice(&self.h1[0]);
+        if fields.len() < self.names.len() {
+            let path = pieces.next().unwrap_or_default();
+            debug_assert!(is_path(path), "{path:?} has been checked");
+            head.extend_from_slice(path);
         }
+        head.extend_from_slice(&self.h1[1]);
         let mut line = |name: &[u8], value: &[u8]| {
             for piece in [name, b": ", value, b"\r\n"] {
                 head.extend_from_slice(piece);
             }
         };
-        for (name, value) in self.names[1..].iter().zip(values) {
+        for (name, value) in fields.iter().zip(pieces) {
             debug_assert!(is_value(value), "{value:?} has been checked");
             line(&name.written, value);
         }
@@ -178,20 +195,21 @@ impl Varying {
     fn write_section<'a>(
         &mut self,
         version: Encoding,
-        path: &'a [u8],
-        values: impl Iterator<Item = &'a [u8]>,
+        pieces: impl Iterator<Item = &'a [u8]>,
         length: Option<&[u8]>,
     ) {
         let (mut bytes, mut count) = self.staying;
+        let coding = usize::from(version == Encoding::H3);
         // In HTTP/2 they stand where `:path` does, between what is the same each time.
         let literals = match version {
             Encoding::H3 => &mut self.changed,
             _ => &mut self.request.hpack_path,
         };
         literals.clear();
-        for (name, value) in self.names.iter().zip(std::iter::once(path).chain(values)) {
+        literals.extend_from_slice(&self.staying_path[coding]);
+        for (name, value) in self.names.iter().zip(pieces) {
             debug_assert!(is_value(value), "{value:?} has been checked");
-            literals.extend_from_slice(&name.literals[usize::from(version == Encoding::H3)]);
+            literals.extend_from_slice(&name.literals[coding]);
             hpack::string(value, literals);
             bytes += name.written.len() + value.len();
             count += 1;
@@ -238,6 +256,10 @@ impl Varying {
 }
 
 impl Name {
+    fn is_path(&self) -> bool {
+        *self.written == *b":path"
+    }
+
     fn new(name: &str) -> Self {
         let lower = name.to_ascii_lowercase().into_bytes();
         let indexing = super::indexing_of(&lower);
@@ -288,17 +310,29 @@ mod tests {
         }
     }
 
-    fn varying(names: &[&str]) -> Varying {
+    fn varying(path_varies: bool, names: &[&str]) -> Varying {
         let fields = owned(&[("User-Agent", "trilane"), ("Accept", "*/*")]);
-        Varying::new(&parts("/0", &fields, b"0"), names, true).unwrap()
+        Varying::new(&parts("/0", &fields, b"0"), path_varies, names, true).unwrap()
+    }
+
+    /// The fields of two that change, with a path that does and with one that stays.
+    fn each() -> [Varying; 2] {
+        [true, false].map(|path_varies| varying(path_varies, &["X-Number", "Cookie"]))
     }
 
     /// What is written, and the request that it is to be.
     fn both(varying: &mut Varying, version: Encoding, number: u32) -> (&Request, Request) {
-        let (path, value) = (format!("/x?n={number}"), format!("v{number}"));
+        let path_varies = varying.names[0].is_path();
+        let (mut path, value) = (format!("/x?n={number}"), format!("v{number}"));
         let body = "b".repeat(number as usize % 7);
-        let pieces = [&*path, &*value, "secret"].map(str::as_bytes);
+        let mut pieces = vec![value.as_bytes(), b"secret"];
+        if path_varies {
+            pieces.insert(0, path.as_bytes());
+        }
         let written = varying.write(version, pieces.into_iter(), body.as_bytes());
+        if !path_varies {
+            path = "/0".to_owned();
+        }
         let fields = owned(&[
             ("User-Agent", "trilane"),
             ("Accept", "*/*"),
@@ -319,9 +353,9 @@ mod tests {
 
     #[test]
     fn http_1_text_is_that_of_the_request() {
-        let mut varying = varying(&["X-Number", "Cookie"]);
-        for number in 0..20 {
-            let (written, request) = both(&mut varying, Encoding::H1, number);
+        let mut each = each();
+        for number in 0..40 {
+            let (written, request) = both(&mut each[number % 2], Encoding::H1, number as u32);
             assert_eq!(
                 String::from_utf8_lossy(written.h1_head()),
                 String::from_utf8_lossy(request.h1_head())
@@ -333,13 +367,13 @@ mod tests {
 
     #[test]
     fn http_2_sends_the_fields_of_the_request() {
-        let mut varying = varying(&["X-Number", "Cookie"]);
+        let mut each = each();
         let mut out = Vec::new();
         let mut connection = Connection::new(Config::default(), &mut out);
         let mut decoder = Decoder::new(4096);
-        for number in 0..20 {
+        for number in 0..40 {
             out.clear();
-            let (written, request) = both(&mut varying, Encoding::H2, number);
+            let (written, request) = both(&mut each[number % 2], Encoding::H2, number as u32);
             connection.send(written, 0, &mut out).unwrap();
             assert_eq!(written.section_size(), request.section_size());
             assert_eq!(written.decoded_bytes(), request.decoded_bytes());
@@ -368,9 +402,9 @@ mod tests {
 
     #[test]
     fn http_3_sends_the_fields_of_the_request() {
-        let mut varying = varying(&["X-Number", "Cookie"]);
-        for number in 0..20 {
-            let (written, request) = both(&mut varying, Encoding::H3, number);
+        let mut each = each();
+        for number in 0..40 {
+            let (written, request) = both(&mut each[number % 2], Encoding::H3, number as u32);
             assert_eq!(written.section_size(), request.section_size());
             let (mut fields, mut scratch) = (Vec::new(), Vec::new());
             qpack::decode(
@@ -396,7 +430,7 @@ mod tests {
 
     #[test]
     fn content_that_is_still_to_be_sent_keeps_its_memory() {
-        let mut varying = varying(&[]);
+        let mut varying = varying(true, &[]);
         let mut write = |body: &[u8]| {
             let path = [&b"/"[..]].into_iter();
             Arc::clone(varying.write(Encoding::H1, path, body).body())
@@ -415,7 +449,8 @@ mod tests {
 
     #[test]
     fn what_would_split_the_request_is_refused() {
-        let of = |names: &[&str]| Varying::new(&parts("/", &[], b""), names, true).unwrap_err();
+        let of =
+            |names: &[&str]| Varying::new(&parts("/", &[], b""), true, names, true).unwrap_err();
         for name in [
             "Host",
             "content-length",
@@ -427,9 +462,9 @@ mod tests {
         }
         assert_eq!(of(&["a b"]), RequestError::FieldName("a b".into()));
         let length = owned(&[("Content-Length", "1")]);
-        Varying::new(&parts("/", &length, b"1"), &[], true).unwrap_err();
-        Varying::new(&parts("/", &length, b"1"), &[], false).unwrap();
-        let varying = varying(&["X"]);
+        Varying::new(&parts("/", &length, b"1"), true, &[], true).unwrap_err();
+        Varying::new(&parts("/", &length, b"1"), true, &[], false).unwrap();
+        let varying = varying(true, &["X"]);
         let check = |pieces: [&str; 2]| varying.check(pieces.into_iter().map(str::as_bytes));
         check(["/x", "a b"]).unwrap();
         for path in ["", "x", "/a b", "/a\r\n", "/é"] {
