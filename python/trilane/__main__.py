@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # Handed to Rust unchanged, before anything heavy is imported: `trilane load` starts at once.
-NATIVE = frozenset({"load", "serve", "network"})
+NATIVE = frozenset({"gateway", "load", "network", "serve"})
 
 
 # Of the extra `trilane[cli]`, which `trilane[lab]` has in it.
@@ -59,7 +59,7 @@ def main() -> int:
     if lacking is not None:
         asked = " ".join(["trilane", *arguments[:1]])
         print(
-            f"trilane: error: `{asked}` {lacking}; load, serve and network do without",
+            f"trilane: error: `{asked}` {lacking}; load, serve, gateway and network do without",
             file=sys.stderr,
         )
         return 1

@@ -62,7 +62,7 @@ def test_without_packages_of_the_commands_one_says_how_to_get_them(
     asked = " ".join(["trilane", *arguments])
     assert capsys.readouterr().err == (
         f"trilane: error: `{asked}` needs rich, typer: type: pip install 'trilane[lab]';"
-        " load, serve and network do without\n"
+        " load, serve, gateway and network do without\n"
     )
     with pytest.raises(ValueError, match=r"^it needs rich, typer: type: pip install"):
         entry.Pages().check(ROOT / "page.html")

@@ -1,10 +1,13 @@
-//! The trilane command as a library: `load`, `serve` and `network`, for the native binary and for the Python
+//! The trilane command as a library: `load`, `serve`, `gateway` and `network`, for the native binary and for the Python
 //! module alike.
 
 mod compat;
 mod completions;
+mod forwarding;
+mod gateway;
 mod grpc;
 mod interrupt;
+mod listen;
 mod live;
 mod load;
 mod metrics;
@@ -28,6 +31,7 @@ use std::io::Write as _;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+use trilane_engine::PlanError;
 
 pub use completions::with as completions_with;
 pub use network::spec as read_network;
@@ -67,6 +71,8 @@ enum Command {
     Load(Box<load::LoadArgs>),
     /// Serve a target to aim at: HTTP/1.1, HTTP/2 and HTTP/3 from one handler
     Serve(serve::ServeArgs),
+    /// Serve the services of a gRPC server over HTTP (JSON), gRPC and gRPC-Web
+    Gateway(Box<gateway::GatewayArgs>),
     /// Put programs on an emulated network
     Network(network::NetworkArgs),
     /// Print what a shell needs to complete this command's names, flags and values
@@ -86,6 +92,7 @@ pub fn main_with(arguments: impl IntoIterator<Item = OsString>, pages: Option<&d
         Ok(cli) => match cli.command {
             Command::Load(arguments) => load::run(&arguments, pages),
             Command::Serve(arguments) => serve::run(arguments),
+            Command::Gateway(arguments) => gateway::run(&arguments),
             Command::Network(arguments) => network::run(&arguments),
             Command::Completions(arguments) => completions::run(&arguments),
         },
@@ -129,6 +136,14 @@ fn one_line(message: &str) -> String {
 /// The command's definition, for the manual and completions made from it.
 pub fn command() -> clap::Command {
     Cli::command()
+}
+
+/// The exit code where there is no plan.
+fn code_of(error: &PlanError) -> u8 {
+    match error {
+        PlanError::Usage(_) => USAGE,
+        _ => FAILED,
+    }
 }
 
 /// Prints one line on stderr in the way of the command.

@@ -145,6 +145,30 @@ impl Schema {
         Ok(Self { pool })
     }
 
+    /// The types and methods of several schemas. A file that two of them have is to be the same in both.
+    pub fn together(schemas: &[&Self]) -> Result<Self, SchemaError> {
+        let mut files: HashMap<String, Vec<u8>> = HashMap::new();
+        let mut order = Vec::new();
+        for file in schemas.iter().flat_map(|schema| schema.pool.files()) {
+            let (name, bytes) = (file.name().to_owned(), file.encode_to_vec());
+            match files.get(&name) {
+                None => {
+                    files.insert(name.clone(), bytes);
+                    order.push(name);
+                }
+                // Google's own are known, and differ between their editions in what nobody uses here.
+                Some(known) if *known == bytes || known::file(&name).is_some() => {}
+                Some(_) => {
+                    return Err(SchemaError::Invalid(format!(
+                        "there are two files {name}, which differ"
+                    )));
+                }
+            }
+        }
+        let files = order.iter().filter_map(|name| files.remove(name)).collect();
+        Self::from_files(files).map_err(SchemaError::Invalid)
+    }
+
     /// The descriptors.
     pub fn pool(&self) -> &DescriptorPool {
         &self.pool

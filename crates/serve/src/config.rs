@@ -6,6 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use trilane_grpc::Schema;
+
+use crate::Upstream;
+
 /// How to start a server. `Config::default()` is what `trilane serve` does without flags.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -43,6 +47,20 @@ pub struct Config {
     /// server sends over QUIC before the client has proved its address is at most three times what has
     /// come in (RFC 9000 section 8.1). Default: our own certificate alone.
     pub chain_size: Option<usize>,
+    /// Services of others that are served too, by calling them where they are. Default: none.
+    pub forwarding: Option<Forwarding>,
+}
+
+/// Services of others: under their names over gRPC and gRPC-Web, and over HTTP under the paths of their
+/// rules (`google.api.http`) and as `POST /package.Service/Method`.
+#[derive(Clone, Debug)]
+pub struct Forwarding {
+    /// All services, with their messages.
+    pub schema: Schema,
+    /// Where they are.
+    pub upstreams: Vec<Upstream>,
+    /// Whether nothing else is served: none of the embedded server's own endpoints and services.
+    pub alone: bool,
 }
 
 /// A congestion controller of QUIC.
@@ -74,6 +92,7 @@ impl Default for Config {
             quic_congestion: Congestion::default(),
             retry: false,
             chain_size: None,
+            forwarding: None,
         }
     }
 }

@@ -32,17 +32,20 @@ mod net;
 mod rest;
 mod rpc;
 mod server;
+mod services;
 mod state;
 mod sys;
 mod tcp;
 mod tls;
+mod upstream;
 mod value;
 mod wait;
 mod worker;
 
-pub use config::{Config, Congestion, Error};
+pub use config::{Config, Congestion, Error, Forwarding};
 pub use cost::Cost;
 pub use server::{Addresses, Server};
+pub use upstream::Upstream;
 pub use wait::{Signals, Stop, StopWhen};
 
 /// What the `server` field of every response says.

@@ -17,8 +17,11 @@ use crate::{
     cost,
     library::Library,
     net::{self, Sockets},
+    rest::Gateway,
     rpc::Rpc,
+    services::Services,
     tcp, tls,
+    upstream::Upstreams,
     worker::{Accept, Signal, Worker},
 };
 
@@ -94,7 +97,22 @@ impl Server {
             doors,
         });
 
-        let library = Library::new();
+        let (alone, services) = match &config.forwarding {
+            None => (false, Services::library()),
+            Some(forwarding) if forwarding.alone => (
+                true,
+                Services::of(&forwarding.schema, &forwarding.upstreams)?,
+            ),
+            Some(forwarding) => (
+                false,
+                Services::beside_library(&forwarding.schema, &forwarding.upstreams)?,
+            ),
+        };
+        let upstreams = config
+            .forwarding
+            .as_ref()
+            .map_or(&[][..], |to| &to.upstreams);
+        let library = (!alone).then(Library::new);
         let mut server = Self {
             addresses,
             authority: identity.authority,
@@ -116,7 +134,16 @@ impl Server {
                 app: App::new(
                     addresses.https.port(),
                     requests,
-                    Rpc::new(library.clone(), watcher.clone()),
+                    Gateway::new(
+                        Rpc::new(
+                            library.clone(),
+                            Upstreams::new(upstreams)?,
+                            &services,
+                            watcher.clone(),
+                        )?,
+                        services.clone(),
+                    ),
+                    alone,
                 ),
                 limit: config.keepalive_requests,
                 early_data,

@@ -1,5 +1,7 @@
 //! From a request line to a method, and from a request to its message.
 
+use std::sync::Arc;
+
 use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor, ServiceDescriptor, Value};
 
 use crate::{
@@ -10,6 +12,7 @@ use crate::{
     problem::Problem,
     query,
     rule::{self, RuleError, WEBSOCKET},
+    template::Template,
     trie::{Node, Search},
     value,
 };
@@ -17,7 +20,7 @@ use crate::{
 /// All rules of a descriptor pool.
 #[derive(Debug)]
 pub struct Router {
-    bindings: Vec<Binding>,
+    bindings: Vec<Arc<Binding>>,
     root: Node,
     has_verbs: bool,
 }
@@ -26,7 +29,7 @@ pub struct Router {
 #[derive(Debug)]
 pub enum Found<'r> {
     /// A method of gRPC.
-    Match(Match<'r>),
+    Match(Match),
     /// Methods, but not this one: the HTTP methods for `allow` with status 405. Without any, the path
     /// is one for WebSocket only.
     Method(Vec<&'r str>),
@@ -36,9 +39,9 @@ pub enum Found<'r> {
 
 /// A request line that leads to a method.
 #[derive(Debug)]
-pub struct Match<'r> {
+pub struct Match {
     /// The rule that matched.
-    pub binding: &'r Binding,
+    pub binding: Arc<Binding>,
     /// What the variables of the path hold, in their order.
     values: Result<Vec<String>, Problem>,
 }
@@ -51,42 +54,61 @@ impl Router {
     /// [`RuleError`] for the first rule that is malformed or that matches the same requests as
     /// another; it names the methods and the templates.
     pub fn new(pool: &DescriptorPool) -> Result<Self, RuleError> {
-        let services = pool.services();
-        Router::of_methods(services.flat_map(|service| service.methods().collect::<Vec<_>>()))
+        Router::of_services(pool.services())
     }
 
-    /// As [`Router::new`], for one service.
+    /// As [`Router::new`], for these services.
     ///
     /// # Errors
     /// As [`Router::new`].
-    pub fn of_service(service: &ServiceDescriptor) -> Result<Self, RuleError> {
-        Router::of_methods(service.methods())
-    }
-
-    fn of_methods(methods: impl Iterator<Item = MethodDescriptor>) -> Result<Self, RuleError> {
+    pub fn of_services(
+        services: impl IntoIterator<Item = ServiceDescriptor>,
+    ) -> Result<Self, RuleError> {
         let mut router = Router {
             bindings: Vec::new(),
             root: Node::default(),
             has_verbs: false,
         };
-        for method in methods {
-            for (binding, template) in rule::bindings(&method)? {
-                let number = router.bindings.len();
-                router
-                    .root
-                    .insert(binding.http_method(), &template, number)
-                    .map_err(|old| RuleError::conflict(&binding, &router.bindings[old]))?;
-                router.has_verbs |= template.verb.is_some();
-                router.bindings.push(binding);
+        for service in services {
+            for method in service.methods() {
+                for (binding, template) in rule::bindings(&method)? {
+                    router.add(binding, &template)?;
+                }
             }
         }
         Ok(router)
     }
 
+    /// Gives every method the binding `POST /package.Service/Method` with the message as content, beside
+    /// those of its rules: what larking calls its implicit binding, and the path of Connect.
+    ///
+    /// # Errors
+    /// [`RuleError`] where a rule has the same template already.
+    pub fn add_implicit(
+        &mut self,
+        methods: impl IntoIterator<Item = MethodDescriptor>,
+    ) -> Result<(), RuleError> {
+        for method in methods {
+            let (binding, template) = rule::implicit(&method)?;
+            self.add(binding, &template)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, binding: Binding, template: &Template) -> Result<(), RuleError> {
+        let number = self.bindings.len();
+        self.root
+            .insert(binding.http_method(), template, number)
+            .map_err(|old| RuleError::conflict(&binding, &self.bindings[old]))?;
+        self.has_verbs |= template.verb.is_some();
+        self.bindings.push(Arc::new(binding));
+        Ok(())
+    }
+
     /// All bindings, in the order of the methods.
     #[must_use]
-    pub fn bindings(&self) -> &[Binding] {
-        &self.bindings
+    pub fn bindings(&self) -> impl Iterator<Item = &Binding> {
+        self.bindings.iter().map(Arc::as_ref)
     }
 
     /// The method under `path`, which is still percent-encoded and without the query.
@@ -130,19 +152,17 @@ impl Router {
     }
 
     fn matched(&self, number: usize, path: &str) -> Found<'_> {
-        let binding = &self.bindings[number];
+        let binding = Arc::clone(&self.bindings[number]);
         let values = binding.parameters().iter().map(|parameter| {
             path::value(path, &parameter.variable)
                 .map_err(|reason| Problem::invalid(format!("the path cannot be read: {reason}")))
         });
-        Found::Match(Match {
-            binding,
-            values: values.collect(),
-        })
+        let values = values.collect();
+        Found::Match(Match { binding, values })
     }
 }
 
-impl Match<'_> {
+impl Match {
     /// The message of a request: first the content, then the path, then the query (without `?`).
     ///
     /// # Errors
@@ -194,7 +214,7 @@ impl Match<'_> {
             query::set(&mut message, &parameter.fields, value);
         }
         if let Some(query) = query {
-            query::apply(&mut message, query, self.binding)?;
+            query::apply(&mut message, query, &self.binding)?;
         }
         Ok(message)
     }

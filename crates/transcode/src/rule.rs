@@ -115,6 +115,20 @@ pub(crate) fn bindings(method: &MethodDescriptor) -> Result<Vec<(Binding, Templa
     Ok(found)
 }
 
+/// The binding of a method without a rule: `POST` of the path that gRPC calls it by, with the message as
+/// content.
+pub(crate) fn implicit(method: &MethodDescriptor) -> Result<(Binding, Template), RuleError> {
+    let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
+    let rule = HttpRule {
+        pattern: Some(Pattern::Post(path)),
+        body: "*".to_owned(),
+        ..HttpRule::default()
+    };
+    binding(method, &rule).map_err(|reason| RuleError {
+        message: format!("{}: {reason}", method.full_name()),
+    })
+}
+
 fn binding(method: &MethodDescriptor, rule: &HttpRule) -> Result<(Binding, Template), String> {
     let (http_method, path) = match &rule.pattern {
         Some(Pattern::Get(path)) => ("GET", path),

@@ -55,6 +55,7 @@ _NATIVE: dict[str, Any] = {
 
 @app.command("load", help="Load a server over one HTTP version.", context_settings=_NATIVE)
 @app.command("serve", help="Serve HTTP/1.1, HTTP/2 and HTTP/3 to aim at.", context_settings=_NATIVE)
+@app.command("gateway", help="Serve a gRPC server's services over HTTP.", context_settings=_NATIVE)
 @app.command("network", help="Put programs on an emulated network.", context_settings=_NATIVE)
 def _native(context: typer.Context) -> int:
     return _core.main(["trilane", str(context.info_name), *context.args])

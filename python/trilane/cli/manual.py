@@ -15,6 +15,7 @@ COMMANDS = (
     "race",
     "load",
     "serve",
+    "gateway",
     "network run",
     "network check",
     "network profiles",

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use trilane_engine::{
-    Arrivals, Control, Gate, Options, Outcome, Plan, PlanError, SecondOut, Verdict,
-};
+use trilane_engine::{Arrivals, Control, Gate, Options, Outcome, Plan, SecondOut, Verdict};
 
 use super::LoadArgs;
 use super::values::Format;
@@ -18,8 +16,8 @@ use crate::progress::Display;
 use crate::prometheus::Metrics;
 use crate::standard::is_stdout_closed;
 use crate::{
-    BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, compat, complain, metrics, report, search,
-    tell,
+    BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, code_of, compat, complain, metrics, report,
+    search, tell,
 };
 
 /// How long a run of a search is, where nothing else was asked for.
@@ -46,11 +44,7 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
         Ok(planned) => planned,
         Err(error) => {
             complain(&error);
-            return if matches!(error, PlanError::Usage(_)) {
-                USAGE
-            } else {
-                FAILED
-            };
+            return code_of(&error);
         }
     };
     // Before anything is sent: the run may take hours.

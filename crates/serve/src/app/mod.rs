@@ -38,7 +38,7 @@ use crate::{
     SERVER_NAME,
     connection::{Connection, PATIENCE},
     rest::{self, Gateway},
-    rpc::{self, Rpc},
+    rpc, services,
 };
 
 const MALFORMED: &str = "the request's body is malformed, or was cut short";
@@ -55,10 +55,17 @@ pub(crate) struct App {
     station: site::Site,
     profiles: site::Site,
     gateway: Arc<Gateway>,
+    /// Whether calls are all that is answered.
+    calls_alone: bool,
 }
 
 impl App {
-    pub(crate) fn new(tls_port: u16, requests: Arc<AtomicU64>, rpc: Rpc) -> Arc<Self> {
+    pub(crate) fn new(
+        tls_port: u16,
+        requests: Arc<AtomicU64>,
+        gateway: Arc<Gateway>,
+        calls_alone: bool,
+    ) -> Arc<Self> {
         let alt_svc = HeaderValue::from_str(&format!("h3=\":{tls_port}\"; ma=86400"))
             .expect("a number between quotes is a field value");
         Arc::new(Self {
@@ -66,7 +73,8 @@ impl App {
             alt_svc,
             station: site::Site::station(),
             profiles: site::Site::profiles(),
-            gateway: Gateway::new(rpc),
+            gateway,
+            calls_alone,
         })
     }
 
@@ -92,7 +100,7 @@ impl App {
 pub(crate) fn prepare() {
     bookstore::shared();
     pattern::shared();
-    rest::prepare();
+    services::prepare();
 }
 
 /// Answers one request.
@@ -127,6 +135,15 @@ where
             TOO_EARLY,
         ));
     }
+    if app.calls_alone {
+        return match rpc::is_call(&head.headers) {
+            true => {
+                let request = Request::from_parts(head, body);
+                rpc::handle(app.gateway.rpc(), connection, request, fields)
+            }
+            false => rest::handle(&app.gateway, connection, head, body, fields),
+        };
+    }
     if head.uri.path() == "/echo" && !is_head {
         if rest::websocket::is_asked(&head) {
             return rest::websocket::echo(&app.gateway, connection, head, fields);
@@ -145,7 +162,7 @@ where
         return Answer::now(response);
     }
 
-    if rest::is_path(head.uri.path()) {
+    if app.gateway.services().know(head.uri.path()) && !rpc::is_call(&head.headers) {
         return rest::handle(&app.gateway, connection, head, body, fields);
     }
     if rpc::is_method(head.uri.path()) {

@@ -10,11 +10,10 @@ use http::{
 use tonic::{Status, body::Body};
 use trilane_transcode::{Format, Problem, http_status, status_content};
 
-use super::SCHEMA;
-use crate::{app::Reply, connection::Connection, rpc::Call};
+use crate::{app::Reply, connection::Connection, rpc::Call, services::Services};
 
 pub(super) type Outcome = Result<Answered, Refusal>;
-type Fields = Vec<(HeaderName, HeaderValue)>;
+pub(super) type Fields = Vec<(HeaderName, HeaderValue)>;
 
 /// A response to be.
 pub(super) struct Answered {
@@ -55,6 +54,11 @@ impl Answered {
 
     pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.fields.push((name, value));
+        self
+    }
+
+    pub(super) fn with_all(mut self, fields: Fields) -> Self {
+        self.fields.extend(fields);
         self
     }
 
@@ -133,22 +137,12 @@ impl Refusal {
         self
     }
 
-    pub(super) fn into_answered(self, format: Format) -> Answered {
-        Answered {
-            status: self.http,
-            ..Answered::new(
-                media_type(format),
-                Content::Bytes(error(&self.status, format).into()),
-            )
-        }
-        .with_all(self.fields)
-    }
-}
-
-impl Answered {
-    fn with_all(mut self, fields: Fields) -> Self {
-        self.fields.extend(fields);
-        self
+    /// The response with `google.rpc.Status` as content, whose details `services` know.
+    pub(super) fn into_answered(self, services: &Services, format: Format) -> Answered {
+        let content = error(services, &self.status, format).into();
+        let mut answered = Answered::new(media_type(format), Content::Bytes(content));
+        answered.status = self.http;
+        answered.with_all(self.fields)
     }
 }
 
@@ -170,12 +164,12 @@ pub(super) fn status(problem: Problem) -> Status {
 }
 
 /// `google.rpc.Status`.
-pub(super) fn error(status: &Status, format: Format) -> Vec<u8> {
+pub(super) fn error(services: &Services, status: &Status, format: Format) -> Vec<u8> {
     status_content(
         status.code() as u32,
         status.message(),
         status.details(),
-        &SCHEMA.pool,
+        services.pool(),
         format,
     )
 }

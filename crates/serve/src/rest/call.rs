@@ -17,29 +17,27 @@ use trilane_transcode::{Binding, Format};
 
 use super::{
     Exchange,
-    answer::{Answered, Content, Outcome, media_type, status},
+    answer::{Answered, Content, Fields, Outcome, media_type, status},
 };
-use crate::rpc::MAX_MESSAGE;
+use crate::{rpc::MAX_MESSAGE, upstream};
 
 /// The prefix of a message: a flag and a length.
 const PREFIX: usize = 5;
-const TIMEOUT: &str = "grpc-timeout";
 
 /// A message that a caller streams, framed, or why there is none.
 pub(super) type Sent = Result<Bytes, Status>;
 
-/// Calls the method of a binding. Of the request's fields only the deadline goes along.
+/// Calls the method of a binding. Of the request's fields those go along that are metadata.
 pub(super) async fn start(
     exchange: &Exchange,
-    binding: &'static Binding,
+    binding: &Binding,
     requests: Body,
 ) -> Result<Response<Body>, Status> {
     let mut request = Request::new(requests);
     *request.method_mut() = Method::POST;
-    *request.uri_mut() = Uri::from_static(binding.grpc_path());
-    if let Some(timeout) = exchange.head.headers.get(TIMEOUT) {
-        request.headers_mut().insert(TIMEOUT, timeout.clone());
-    }
+    *request.uri_mut() = Uri::try_from(binding.grpc_path())
+        .map_err(|_| Status::internal("the method's name is no path"))?;
+    *request.headers_mut() = upstream::of_rest(&exchange.head.headers);
     let Ok(response) = exchange.gateway.rpc.call(request).await;
     match Status::from_header_map(response.headers()) {
         Some(status) if status.code() != Code::Ok => Err(status),
@@ -107,7 +105,7 @@ impl Messages {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, Status>>> {
         loop {
-            if let Some(message) = self.take() {
+            if let Some(message) = self.take()? {
                 return Poll::Ready(Some(Ok(message)));
             }
             if self.ended {
@@ -135,15 +133,27 @@ impl Messages {
         poll_fn(|cx| self.poll_next(cx)).await.transpose()
     }
 
-    /// A message that is complete. Ours are not compressed, as the caller did not offer it.
-    fn take(&mut self) -> Option<Bytes> {
-        let prefix = self.buffer.get(..PREFIX)?;
-        let length = u32::from_be_bytes(prefix[1..].try_into().ok()?) as usize;
+    /// A message that is complete.
+    fn take(&mut self) -> Result<Option<Bytes>, Status> {
+        let Some((&[flag, ref length @ ..], _)) = self.buffer.split_first_chunk::<PREFIX>() else {
+            return Ok(None);
+        };
+        let length = u32::from_be_bytes(*length) as usize;
+        if flag != 0 {
+            return Err(Status::internal(
+                "the service's message is compressed, though nobody offered to read that",
+            ));
+        }
+        if length > MAX_MESSAGE {
+            return Err(Status::resource_exhausted(format!(
+                "the service's message has {length} bytes, where {MAX_MESSAGE} are the most"
+            )));
+        }
         if self.buffer.len() < PREFIX + length {
-            return None;
+            return Ok(None);
         }
         self.buffer.advance(PREFIX);
-        Some(self.buffer.split_to(length).freeze())
+        Ok(Some(self.buffer.split_to(length).freeze()))
     }
 }
 
@@ -159,6 +169,11 @@ pub(super) async fn one(response: Response<Body>) -> Result<Bytes, Status> {
         None => Ok(message),
         Some(_) => Err(Status::internal("the service sent more than one message")),
     }
+}
+
+/// The metadata that came before a response's messages, as fields of a response of HTTP.
+pub(super) fn metadata<B>(called: &Response<B>) -> Fields {
+    upstream::to_rest(called.headers()).collect()
 }
 
 /// A response's message as content.

@@ -9,10 +9,7 @@ mod stream;
 mod upload;
 pub(crate) mod websocket;
 
-use std::{
-    sync::{Arc, LazyLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{
@@ -22,11 +19,10 @@ use http::{
 };
 use hyper::body::Body as HttpBody;
 use prost::Message;
-use prost_reflect::DescriptorPool;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 use tonic::{Status, body::Body};
-use trilane_transcode::{Format, Found, Match, Router};
+use trilane_transcode::{Format, Found, Match};
 
 use self::{
     answer::{Answered, Content, Outcome, Refusal},
@@ -36,33 +32,17 @@ use self::{
 use crate::{
     app::{Answer, BoxError, drain},
     connection::Connection,
-    library::DESCRIPTORS,
     rpc::Rpc,
+    services::Services,
 };
 
 /// How long the rest of a refused request's content may take.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// The rules and the messages of all services.
-struct Schema {
-    router: Router,
-    pool: DescriptorPool,
-}
-
-static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
-    let pool = DescriptorPool::decode(DESCRIPTORS).expect("the build wrote it");
-    let router = Router::new(&pool).expect("tests read the rules");
-    Schema { router, pool }
-});
-
-/// Makes what takes long to make, before somebody asks for it.
-pub(crate) fn prepare() {
-    LazyLock::force(&SCHEMA);
-}
-
 /// One worker's way from REST to the services.
 pub(crate) struct Gateway {
     rpc: Rpc,
+    services: Arc<Services>,
     /// WebSockets, which outlive the requests that opened them.
     sockets: TaskTracker,
 }
@@ -75,15 +55,20 @@ struct Exchange {
 }
 
 impl Gateway {
-    pub(crate) fn new(rpc: Rpc) -> Arc<Self> {
+    pub(crate) fn new(rpc: Rpc, services: Arc<Services>) -> Arc<Self> {
         Arc::new(Self {
             rpc,
+            services,
             sockets: TaskTracker::new(),
         })
     }
 
     pub(crate) fn rpc(&self) -> &Rpc {
         &self.rpc
+    }
+
+    pub(crate) fn services(&self) -> &Services {
+        &self.services
     }
 
     /// Ends what would go on for ever.
@@ -93,11 +78,6 @@ impl Gateway {
         // They end by themselves, as the streams behind them do; some may wait for their peers.
         let _ = timeout(websocket::FAREWELL, self.sockets.wait()).await;
     }
-}
-
-/// Whether a path is one of a rule. Cheap: every request comes by.
-pub(crate) fn is_path(path: &str) -> bool {
-    path.starts_with("/v1/")
 }
 
 /// Answers a request to such a path.
@@ -117,7 +97,7 @@ where
         connection: connection.clone(),
         head,
     };
-    let exchange = match websocket::wanted(&exchange.head) {
+    let exchange = match exchange.wants_websocket() {
         Some(found) => return exchange.upgrade(found, fields),
         None => exchange,
     };
@@ -131,7 +111,7 @@ where
                 // For clients that read no answer before they have written all. Not for long: a
                 // stream may have no end.
                 let _ = timeout(LINGER, drain(body)).await;
-                refusal.into_answered(exchange.error_format())
+                refusal.into_answered(&exchange.gateway.services, exchange.error_format())
             }
         };
         let is_head = exchange.head.method == Method::HEAD;
@@ -150,7 +130,7 @@ impl Exchange {
             Method::HEAD => "GET",
             ref method => method.as_str(),
         };
-        let found = match SCHEMA.router.find(method, path) {
+        let found = match self.gateway.services.router().find(method, path) {
             Found::Match(found) => found,
             Found::Method(allowed) => return self.other_method(&allowed),
             Found::Nothing => {
@@ -171,19 +151,20 @@ impl Exchange {
         }
     }
 
-    async fn unary<B>(&self, found: &Match<'static>, body: &mut B) -> Outcome
+    async fn unary<B>(&self, found: &Match, body: &mut B) -> Outcome
     where
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: Into<BoxError>,
     {
         let format = self.response_format()?;
         let message = self.message(found, body).await?;
-        let called = call::start(self, found.binding, call::whole(&message)).await;
-        let answer = call::one(called?).await?;
-        call::content(found.binding, &answer, format)
+        let called = call::start(self, &found.binding, call::whole(&message)).await?;
+        let metadata = call::metadata(&called);
+        let answer = call::one(called).await?;
+        Ok(call::content(&found.binding, &answer, format)?.with_all(metadata))
     }
 
-    async fn server_stream<B>(&self, found: &Match<'static>, body: &mut B) -> Outcome
+    async fn server_stream<B>(&self, found: &Match, body: &mut B) -> Outcome
     where
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: Into<BoxError>,
@@ -192,15 +173,18 @@ impl Exchange {
             Refusal::not_acceptable("application/x-ndjson, application/json or text/event-stream")
         })?;
         let message = self.message(found, body).await?;
-        let called = call::start(self, found.binding, call::whole(&message)).await;
-        let lines = Lines::new(Messages::new(called?), found.binding, framing);
+        let called = call::start(self, &found.binding, call::whole(&message)).await?;
+        let metadata = call::metadata(&called);
+        let (binding, services) = (found.binding.clone(), self.gateway.services.clone());
+        let lines = Lines::new(Messages::new(called), binding, services, framing);
         Ok(
             Answered::new(framing.media_type(), Content::Stream(Body::new(lines)))
-                .with(VARY, HeaderValue::from_static("accept")),
+                .with(VARY, HeaderValue::from_static("accept"))
+                .with_all(metadata),
         )
     }
 
-    async fn client_stream<B>(&self, found: &Match<'static>, body: &mut B) -> Outcome
+    async fn client_stream<B>(&self, found: &Match, body: &mut B) -> Outcome
     where
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: Into<BoxError>,
@@ -215,8 +199,9 @@ impl Exchange {
             found.message(query, Format::Json, content)
         });
         let calling = async {
-            let called = call::start(self, found.binding, requests).await;
-            call::one(called?).await
+            let called = call::start(self, &found.binding, requests).await?;
+            let metadata = call::metadata(&called);
+            Ok::<_, Status>((call::one(called).await?, metadata))
         };
         tokio::pin!(reading, calling);
         // Both at once: the service reads while the content comes, and may end before that does.
@@ -228,11 +213,12 @@ impl Exchange {
             }
             called = &mut calling => called,
         };
-        call::content(found.binding, &called?, format)
+        let (answer, metadata) = called?;
+        Ok(call::content(&found.binding, &answer, format)?.with_all(metadata))
     }
 
     /// The message of a request that has one.
-    async fn message<B>(&self, found: &Match<'static>, body: &mut B) -> Result<Vec<u8>, Refusal>
+    async fn message<B>(&self, found: &Match, body: &mut B) -> Result<Vec<u8>, Refusal>
     where
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: Into<BoxError>,

@@ -3,6 +3,7 @@
 use std::{
     future::Future,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -18,6 +19,7 @@ use super::{
     answer::error,
     call::{self, Messages},
 };
+use crate::services::Services;
 
 /// A stream that has nothing to say says so this often: who has left is only found out by writing.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -77,8 +79,8 @@ impl Framing {
         });
     }
 
-    fn error(self, status: &Status, out: &mut Vec<u8>) {
-        let content = error(status, Format::Json);
+    fn error(self, services: &Services, status: &Status, out: &mut Vec<u8>) {
+        let content = error(services, status, Format::Json);
         let (before, after): (&[u8], &[u8]) = match self {
             Self::Lines => (b"{\"error\":", b"}\n"),
             Self::Events => (b"event: error\ndata: ", b"\n\n"),
@@ -108,7 +110,8 @@ fn weight(parameters: &str) -> f32 {
 /// The body of such a response.
 pub(super) struct Lines {
     messages: Messages,
-    binding: &'static Binding,
+    binding: Arc<Binding>,
+    services: Arc<Services>,
     framing: Framing,
     ended: bool,
     /// Made when there is something to wait for.
@@ -116,10 +119,16 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new(messages: Messages, binding: &'static Binding, framing: Framing) -> Self {
+    pub(super) fn new(
+        messages: Messages,
+        binding: Arc<Binding>,
+        services: Arc<Services>,
+        framing: Framing,
+    ) -> Self {
         Self {
             messages,
             binding,
+            services,
             framing,
             ended: false,
             heartbeat: None,
@@ -165,13 +174,13 @@ impl HttpBody for Lines {
             let start = out.len();
             let written = message.and_then(|message| {
                 this.framing.begin(&mut out);
-                call::write(this.binding, &message, Format::Json, &mut out)
+                call::write(&this.binding, &message, Format::Json, &mut out)
             });
             match written {
                 Ok(()) => this.framing.end(&mut out),
                 Err(status) => {
                     out.truncate(start);
-                    this.framing.error(&status, &mut out);
+                    this.framing.error(&this.services, &status, &mut out);
                     this.ended = true;
                 }
             }

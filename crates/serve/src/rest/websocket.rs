@@ -34,7 +34,7 @@ use tonic::{Code, Status, body::Body};
 use trilane_transcode::{Format, Found, Match};
 
 use super::{
-    Exchange, Gateway, SCHEMA,
+    Exchange, Gateway,
     answer::{Refusal, status},
     call::{self, Messages, Sent},
 };
@@ -55,21 +55,6 @@ const MAX_REASON: usize = 123;
 const WEBSOCKET: &str = "websocket";
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
-
-/// The method that a WebSocket was asked for, if one was and there is one.
-pub(super) fn wanted(head: &Parts) -> Option<Match<'static>> {
-    if !is_asked(head) {
-        return None;
-    }
-    let path = head.uri.path();
-    ["WEBSOCKET", "GET", "POST"].into_iter().find_map(|method| {
-        let Found::Match(found) = SCHEMA.router.find(method, path) else {
-            return None;
-        };
-        let method = found.binding.method();
-        (method.is_client_streaming() || method.is_server_streaming()).then_some(found)
-    })
-}
 
 /// RFC 6455 section 4.1.
 fn is_upgrade(head: &Parts) -> bool {
@@ -103,11 +88,27 @@ pub(crate) fn is_asked(head: &Parts) -> bool {
 }
 
 impl Exchange {
+    /// The method that a WebSocket was asked for, if one was and there is one.
+    pub(super) fn wants_websocket(&self) -> Option<Match> {
+        if !is_asked(&self.head) {
+            return None;
+        }
+        let path = self.head.uri.path();
+        let router = self.gateway.services.router();
+        ["WEBSOCKET", "GET", "POST"].into_iter().find_map(|method| {
+            let Found::Match(found) = router.find(method, path) else {
+                return None;
+            };
+            let method = found.binding.method();
+            (method.is_client_streaming() || method.is_server_streaming()).then_some(found)
+        })
+    }
+
     /// Accepts a WebSocket, and talks over it in a task of its own.
-    pub(super) fn upgrade<B>(mut self, found: Match<'static>, fields: HeaderMap) -> Answer<B> {
+    pub(super) fn upgrade<B>(mut self, found: Match, fields: HeaderMap) -> Answer<B> {
         let (key, upgrade) = match accept(&mut self.head) {
             Ok(accepted) => accepted,
-            Err(refusal) => return refuse(refusal, fields, &self.connection),
+            Err(refusal) => return refuse(&self.gateway, refusal, fields, &self.connection),
         };
         let sockets = self.gateway.sockets.clone();
         sockets.spawn(async move {
@@ -129,7 +130,7 @@ pub(crate) fn echo<B>(
 ) -> Answer<B> {
     let (key, upgrade) = match accept(&mut head) {
         Ok(accepted) => accepted,
-        Err(refusal) => return refuse(refusal, fields, connection),
+        Err(refusal) => return refuse(gateway, refusal, fields, connection),
     };
     let connection = connection.clone();
     gateway.sockets.spawn(async move {
@@ -174,8 +175,13 @@ fn switch<B>(key: Option<HeaderValue>, mut fields: HeaderMap) -> Answer<B> {
     Answer::now(response)
 }
 
-fn refuse<B>(refusal: Refusal, fields: HeaderMap, connection: &Arc<Connection>) -> Answer<B> {
-    let answered = refusal.into_answered(Format::Json);
+fn refuse<B>(
+    gateway: &Gateway,
+    refusal: Refusal,
+    fields: HeaderMap,
+    connection: &Arc<Connection>,
+) -> Answer<B> {
+    let answered = refusal.into_answered(&gateway.services, Format::Json);
     Answer::now(answered.into_response(fields, connection, false))
 }
 
@@ -217,7 +223,7 @@ fn answer_key(head: &Parts) -> Result<Option<HeaderValue>, Refusal> {
 /// A conversation.
 struct Session<'a> {
     exchange: &'a Exchange,
-    found: &'a Match<'static>,
+    found: &'a Match,
     socket: Socket,
     /// Where the caller's messages go; `None` when there are no more.
     requests: Option<mpsc::Sender<Sent>>,
@@ -237,7 +243,7 @@ enum End {
 }
 
 impl<'a> Session<'a> {
-    fn new(exchange: &'a Exchange, found: &'a Match<'static>, socket: Socket) -> Self {
+    fn new(exchange: &'a Exchange, found: &'a Match, socket: Socket) -> Self {
         Self {
             exchange,
             found,
@@ -290,7 +296,7 @@ impl<'a> Session<'a> {
     }
 
     async fn talk(&mut self, requests: Body) -> End {
-        let (exchange, binding) = (self.exchange, self.found.binding);
+        let (exchange, binding) = (self.exchange, &self.found.binding);
         let mut calling = Box::pin(call::start(exchange, binding, requests));
         let mut responses: Option<Messages> = None;
         let mut pings = interval_at(Instant::now() + PING, PING);
@@ -332,7 +338,7 @@ impl<'a> Session<'a> {
             Err(status) => return Some(End::Call(status)),
         };
         let mut text = Vec::with_capacity(message.len() * 3);
-        let written = call::write(self.found.binding, &message, Format::Json, &mut text);
+        let written = call::write(&self.found.binding, &message, Format::Json, &mut text);
         if let Err(status) = written {
             return Some(End::Call(status));
         }

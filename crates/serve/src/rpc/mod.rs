@@ -31,9 +31,12 @@ pub(crate) use body::Call;
 use body::Patient;
 
 use crate::{
+    Error,
     app::{Answer, BoxError, Reply, refusal},
     connection::{Connection, PATIENCE},
-    library::{self, DESCRIPTORS, Library, proto::library_server::LibraryServer},
+    library::{self, Library, proto::library_server::LibraryServer},
+    services::Services,
+    upstream::{self, Upstreams},
     worker::Signal,
 };
 
@@ -42,22 +45,29 @@ pub(crate) const MAX_MESSAGE: usize = 4 << 20;
 /// A caller that streams may think this long between two messages.
 const THOUGHT: Duration = Duration::from_secs(300);
 
-const SOUND: &str = "the descriptors are those that the build wrote";
-
 type LibraryService = LibraryServer<library::Service>;
+/// The full name of the embedded service.
+pub(crate) const LIBRARY: &str = LibraryService::NAME;
 /// A service whose type tonic keeps to itself.
 type Opaque = Arc<dyn Fn(Request<Body>) -> Calling + Send + Sync>;
 /// A response in the making.
 pub(crate) type Calling = tonic::codegen::BoxFuture<Response<Body>, Infallible>;
 
-/// The services of one worker.
+/// The services of one worker: those of this process, and those of others.
 #[derive(Clone)]
 pub(crate) struct Rpc {
+    own: Option<Own>,
+    upstreams: Arc<Upstreams>,
+    reflection: Opaque,
+    reflection_alpha: Opaque,
+}
+
+/// The services of this process.
+#[derive(Clone)]
+struct Own {
     library: LibraryService,
     health: HealthServer<HealthService>,
     reporter: HealthReporter,
-    reflection: Opaque,
-    reflection_alpha: Opaque,
 }
 
 /// What a request asks for, by its content type.
@@ -68,18 +78,84 @@ enum Form {
 }
 
 impl Rpc {
-    pub(crate) fn new(library: Arc<Library>, stop: watch::Receiver<Signal>) -> Self {
+    pub(crate) fn new(
+        library: Option<Arc<Library>>,
+        upstreams: Upstreams,
+        services: &Services,
+        stop: watch::Receiver<Signal>,
+    ) -> Result<Self, Error> {
+        let descriptors = services.pool().encode_to_vec();
+        let reflected = || {
+            let mut builder = Builder::configure()
+                .register_encoded_file_descriptor_set(&descriptors)
+                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
+            for name in services.names() {
+                builder = builder.with_service_name(name);
+            }
+            builder
+        };
+        let wrong = |error: tonic_reflection::server::Error| {
+            Error::Config(format!("the services cannot be described: {error}"))
+        };
+        Ok(Self {
+            own: library.map(|library| Own::new(library, stop)),
+            upstreams: Arc::new(upstreams),
+            reflection: opaque(reflected().build_v1().map_err(wrong)?),
+            reflection_alpha: opaque(reflected().build_v1alpha().map_err(wrong)?),
+        })
+    }
+
+    /// Tells those who watch the health, and ends their streams.
+    pub(crate) async fn leave(&self) {
+        if let Some(own) = &self.own {
+            own.leave().await;
+        }
+    }
+
+    /// Calls a method, with a gRPC message or stream of them as content.
+    pub(crate) fn call(&self, mut request: Request<Body>) -> Calling {
+        let deadline = match deadline::read(request.headers()) {
+            Ok(deadline) => deadline,
+            Err(status) => return Box::pin(async move { Ok(status.into_http()) }),
+        };
+        let path = request.uri().path();
+        let called = if let Some(peer) = self.upstreams.find(path) {
+            let peer = Arc::clone(peer);
+            upstream::of_call(request.headers_mut());
+            peer.call(request)
+        } else if path.starts_with("/grpc.reflection.v1.ServerReflection/") {
+            compress_in_kind(request.headers_mut());
+            (self.reflection)(request)
+        } else if path.starts_with("/grpc.reflection.v1alpha.ServerReflection/") {
+            compress_in_kind(request.headers_mut());
+            (self.reflection_alpha)(request)
+        } else if let Some(own) = &self.own {
+            own.call(request)
+        } else {
+            let status = unknown(path);
+            return Box::pin(async move { Ok(status.into_http()) });
+        };
+        match deadline {
+            Some(deadline) => Box::pin(deadline::keep(deadline, called)),
+            None => called,
+        }
+    }
+
+    /// Whether the caller may send more than one message, at its own pace.
+    fn may_stream(&self, path: &str) -> bool {
+        let own = ["/LookUpBooks", "/ImportBooks", "/ServerReflectionInfo"];
+        own.iter().any(|method| path.ends_with(method)) || self.upstreams.find(path).is_some()
+    }
+}
+
+impl Own {
+    fn new(library: Arc<Library>, stop: watch::Receiver<Signal>) -> Self {
         let service = library::Service::new(library, stop);
         let reporter = HealthReporter::new();
         reporter
             .set_service_status(LibraryService::NAME, ServingStatus::Serving)
             .now_or_never()
             .expect("nobody else has the reporter yet");
-        let reflected = || {
-            Builder::configure()
-                .register_encoded_file_descriptor_set(DESCRIPTORS)
-                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        };
         Self {
             library: LibraryServer::new(service)
                 .accept_compressed(Gzip)
@@ -89,13 +165,10 @@ impl Rpc {
             health: HealthServer::new(HealthService::from_health_reporter(reporter.clone()))
                 .max_decoding_message_size(MAX_MESSAGE),
             reporter,
-            reflection: opaque(reflected().build_v1().expect(SOUND)),
-            reflection_alpha: opaque(reflected().build_v1alpha().expect(SOUND)),
         }
     }
 
-    /// Tells those who watch the health, and ends their streams.
-    pub(crate) async fn leave(&self) {
+    async fn leave(&self) {
         let mut reporter = self.reporter.clone();
         for service in ["", LibraryService::NAME] {
             reporter
@@ -105,29 +178,16 @@ impl Rpc {
         }
     }
 
-    /// Calls a method, with a gRPC message or stream of them as content.
-    pub(crate) fn call(&self, mut request: Request<Body>) -> Calling {
+    fn call(&self, mut request: Request<Body>) -> Calling {
         compress_in_kind(request.headers_mut());
-        let deadline = match deadline::read(request.headers()) {
-            Ok(deadline) => deadline,
-            Err(status) => return Box::pin(async move { Ok(status.into_http()) }),
-        };
         let path = request.uri().path();
-        let called = if is_of::<LibraryService>(path) {
+        if is_of::<LibraryService>(path) {
             self.library.clone().call(request)
         } else if is_of::<HealthServer<HealthService>>(path) {
             self.health.clone().call(request)
-        } else if path.starts_with("/grpc.reflection.v1.ServerReflection/") {
-            (self.reflection)(request)
-        } else if path.starts_with("/grpc.reflection.v1alpha.ServerReflection/") {
-            (self.reflection_alpha)(request)
         } else {
             let status = unknown(path);
-            return Box::pin(async move { Ok(status.into_http()) });
-        };
-        match deadline {
-            Some(deadline) => Box::pin(deadline::keep(deadline, called)),
-            None => called,
+            Box::pin(async move { Ok(status.into_http()) })
         }
     }
 }
@@ -198,7 +258,7 @@ where
             return Answer::now(response);
         }
     };
-    let patience = match streams(request.uri().path()) {
+    let patience = match rpc.may_stream(request.uri().path()) {
         true => THOUGHT,
         false => PATIENCE,
     };
@@ -243,13 +303,6 @@ fn refuse<B>(request: &Request<B>) -> Result<Form, (StatusCode, &'static str)> {
         ));
     }
     Ok(form)
-}
-
-/// Whether the caller may send more than one message, at its own pace.
-fn streams(path: &str) -> bool {
-    ["/LookUpBooks", "/ImportBooks", "/ServerReflectionInfo"]
-        .iter()
-        .any(|method| path.ends_with(method))
 }
 
 /// Compresses where the caller does, as gRPC servers commonly do; tonic would wherever the caller

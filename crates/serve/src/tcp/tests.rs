@@ -12,7 +12,10 @@ use tokio::{
 };
 
 use super::{Builders, serve};
-use crate::{app::App, connection::Connection, library::Library, rpc::Rpc, worker::Signal};
+use crate::{
+    app::App, connection::Connection, library::Library, rest::Gateway, rpc::Rpc,
+    services::Services, upstream::Upstreams, worker::Signal,
+};
 
 /// What the pipe holds in each direction, in place of the kernel's socket buffers.
 const PIPE: usize = 64 << 10;
@@ -23,8 +26,11 @@ const TOO_MUCH: usize = 4 << 20;
 fn connect() -> (DuplexStream, JoinHandle<()>) {
     let (client, server) = duplex(PIPE);
     let (signal, watcher) = watch::channel(Signal::Serve);
-    let rpc = Rpc::new(Library::new(), watcher.clone());
-    let app = App::new(443, Arc::new(AtomicU64::new(0)), rpc);
+    let services = Services::library();
+    let upstreams = Upstreams::new(&[]).unwrap();
+    let rpc = Rpc::new(Some(Library::new()), upstreams, &services, watcher.clone()).unwrap();
+    let gateway = Gateway::new(rpc, services);
+    let app = App::new(443, Arc::new(AtomicU64::new(0)), gateway, false);
     let connection = Connection::new(([127, 0, 0, 1], 1).into(), None, None, None);
     let serving = tokio::spawn(async move {
         let builders = Builders::new(100);

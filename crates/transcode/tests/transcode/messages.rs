@@ -9,7 +9,7 @@ use trilane_transcode::{Format, Found, Match, Problem, Router};
 static POOL: LazyLock<DescriptorPool> = LazyLock::new(crate::support::bindings);
 static ROUTER: LazyLock<Router> = LazyLock::new(|| Router::new(&POOL).unwrap());
 
-fn find(method: &str, path: &str) -> Match<'static> {
+fn find(method: &str, path: &str) -> Match {
     match ROUTER.find(method, path) {
         Found::Match(found) => found,
         other => panic!("{method} {path}: {other:?}"),

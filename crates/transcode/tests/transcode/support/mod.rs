@@ -58,5 +58,5 @@ pub(crate) fn router(rules: &[&str]) -> Result<Router, RuleError> {
     let service = pool.get_service_by_name("test.Test").unwrap();
     assert_eq!(service.methods().len(), rules.len());
     // Without the rules of `bindings.proto` itself: its service must not be among them.
-    Router::of_service(&service)
+    Router::of_services([service])
 }

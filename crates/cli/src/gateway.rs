@@ -1,0 +1,47 @@
+//! `trilane gateway`: services of others over every binding.
+
+use clap::Args;
+use trilane_serve::Config;
+
+use crate::{FAILED, OK, USAGE, code_of, forwarding::ForwardArgs, listen::ListenArgs, tell};
+
+/// Serve a gRPC server's services to everybody: over HTTP as their google.api.http rules say, as JSON or
+/// Protocol Buffers, and over gRPC and gRPC-Web.
+///
+/// The services are found by reflection, or in files. A method is under the paths of its rules, and under
+/// POST /package.Service/Method with its message as JSON. Streams of responses are lines of JSON or
+/// server-sent events, streams of requests lines of JSON, and both also WebSockets.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct GatewayArgs {
+    #[command(flatten)]
+    forward: ForwardArgs,
+    #[command(flatten)]
+    listen: ListenArgs,
+}
+
+/// Runs the command until it is told to stop; returns the exit code.
+pub(crate) fn run(args: &GatewayArgs) -> u8 {
+    let failed = |error: &dyn std::fmt::Display, code| {
+        tell(format_args!("trilane gateway: {error}"));
+        code
+    };
+    let forwarding = match args.forward.forwarding(true) {
+        Ok(Some(forwarding)) => forwarding,
+        Ok(None) => {
+            let missing =
+                "where are the services? type for example --upstream grpc://127.0.0.1:50051";
+            return failed(&missing, USAGE);
+        }
+        Err(error) => {
+            return failed(&error, code_of(&error));
+        }
+    };
+    let config = Config {
+        forwarding: Some(forwarding),
+        ..args.listen.config()
+    };
+    match args.listen.serve("trilane gateway", "/", config) {
+        Ok(()) => OK,
+        Err(error) => failed(&error, FAILED),
+    }
+}
