@@ -20,6 +20,7 @@ LISTENERS = {
     "grpc-go": ["h2c", "h2"],
     "grpc-go-http": ["h2c", "h2"],
     "grpc-python": ["h2c", "h2"],
+    "gateway": ["h2c", "h2", "h3"],
 }
 PAIRS = [(name, listener) for name, listeners in LISTENERS.items() for listener in listeners]
 PAIR_IDS = [f"{name}-{listener}" for name, listener in PAIRS]

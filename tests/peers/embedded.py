@@ -20,20 +20,26 @@ def start(
     streams: int | None = None,
     ports: tuple[int, int] = (0, 0),
     early_data: bool = False,
+    gateway_to: Sequence[str] = (),
+    flags: Sequence[str] = (),
 ) -> Peer:
     """Start it with a state folder of its own, where it makes its own authority.
 
     `program` is the native program, or the words that stand for it; `streams` is how many it allows
     at one time on a connection of HTTP/2 or HTTP/3, `ports` those without and with TLS, 0 for any;
-    `early_data` makes it take requests in early data.
+    `early_data` makes it take requests in early data. `gateway_to` has it serve the services of
+    gRPC servers at these URLs, and nothing of its own; `flags` are more of the command's.
     """
     argv = [program] if isinstance(program, str) else list(program)
     plain, tls = map(str, ports)
-    argv += ["serve", "--port", plain, "--tls-port", tls, "-t", "1"]
+    argv += ["gateway" if gateway_to else "serve", "--port", plain, "--tls-port", tls, "-t", "1"]
     argv += ["--state", str(folder / "state"), "--format", "json"]
     if streams is not None:
         argv += ["--h2-streams", str(streams)]
     argv += ["--early-data"] * early_data
+    for url in gateway_to:
+        argv += ["--upstream", url]
+    argv += flags
     log = folder / "embedded.log"
     process = Process(argv, folder, ready=lambda: bool(_ready(log)), name="embedded")
     ready = _ready(log)

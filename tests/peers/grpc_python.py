@@ -14,11 +14,16 @@ if TYPE_CHECKING:
     from .authority import Leaf
 
 
-def start(folder: Path, leaf: Leaf, *, reflection: str = "v1,v1alpha") -> Peer:
-    """Start it; `reflection` names the versions of server reflection it has, or is empty."""
+def start(
+    folder: Path, leaf: Leaf, *, reflection: str = "v1,v1alpha", port: int | None = None
+) -> Peer:
+    """Start it; `reflection` names the versions of server reflection it has, or is empty.
+
+    `port` is where it listens without TLS; None: where there is room.
+    """
     if importlib.util.find_spec("grpc") is None:
         raise MissingProgramError("grpcio", "pip install -r requirements/test.txt")
-    plain, tls = free_port(), free_port()
+    plain, tls = port or free_port(), free_port()
     argv = [sys.executable, "-m", "peers.grpc_python_app"]
     argv += ["--plain", f"{HOST}:{plain}", "--tls", f"{HOST}:{tls}"]
     argv += ["--cert", str(leaf.cert), "--key", str(leaf.key), f"--reflection={reflection}"]

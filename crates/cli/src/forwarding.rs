@@ -110,6 +110,9 @@ impl ForwardArgs {
             .map(|address| self.describe(address, &source, &authorities))
             .collect::<Result<Vec<_>, _>>()?;
         let services = self.services(&schemas)?;
+        let parts = schemas.iter().zip(services.iter().map(Vec::as_slice));
+        let schema = Schema::together(&parts.collect::<Vec<_>>())
+            .map_err(|error| PlanError::Environment(format!("--upstream: {error}")))?;
         let mut tls = None;
         let mut upstreams = Vec::new();
         for (address, services) in self.upstream.iter().zip(services) {
@@ -123,8 +126,6 @@ impl ForwardArgs {
                 services,
             });
         }
-        let schema = Schema::together(&schemas.iter().collect::<Vec<_>>())
-            .map_err(|error| PlanError::Environment(format!("--upstream: {error}")))?;
         Ok(Some(Forwarding {
             schema,
             upstreams,
@@ -141,7 +142,7 @@ impl ForwardArgs {
                 .pool()
                 .services()
                 .map(|service| service.full_name().to_owned())
-                .filter(|name| !ABOUT.iter().any(|about| name.starts_with(about)))
+                .filter(|name| !is_about(name))
                 .collect();
             if !self.service.is_empty() {
                 names.retain(|name| self.service.contains(name));
@@ -159,7 +160,8 @@ impl ForwardArgs {
         }
         if let Some(missing) = self.service.iter().find(|name| !at.contains_key(*name)) {
             let known = schemas.iter().flat_map(|schema| schema.pool().services());
-            let mut known: Vec<_> = known.map(|s| s.full_name().to_owned()).collect();
+            let known = known.map(|service| service.full_name().to_owned());
+            let mut known: Vec<_> = known.filter(|name| !is_about(name)).collect();
             known.sort_unstable();
             known.dedup();
             return Err(PlanError::Usage(format!(
@@ -234,6 +236,10 @@ impl ForwardArgs {
         .map_err(|error| PlanError::Environment(error.to_string()))?;
         Ok(Arc::clone(config.rustls()))
     }
+}
+
+fn is_about(service: &str) -> bool {
+    ABOUT.iter().any(|about| service.starts_with(about))
 }
 
 /// The same error, with the flags that go with upstreams.

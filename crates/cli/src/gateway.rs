@@ -5,12 +5,7 @@ use trilane_serve::Config;
 
 use crate::{FAILED, OK, USAGE, code_of, forwarding::ForwardArgs, listen::ListenArgs, tell};
 
-/// Serve a gRPC server's services to everybody: over HTTP as their google.api.http rules say, as JSON or
-/// Protocol Buffers, and over gRPC and gRPC-Web.
-///
-/// The services are found by reflection, or in files. A method is under the paths of its rules, and under
-/// POST /package.Service/Method with its message as JSON. Streams of responses are lines of JSON or
-/// server-sent events, streams of requests lines of JSON, and both also WebSockets.
+/// The flags of `trilane gateway`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct GatewayArgs {
     #[command(flatten)]

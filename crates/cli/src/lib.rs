@@ -72,6 +72,11 @@ enum Command {
     /// Serve a target to aim at: HTTP/1.1, HTTP/2 and HTTP/3 from one handler
     Serve(serve::ServeArgs),
     /// Serve the services of a gRPC server over HTTP (JSON), gRPC and gRPC-Web
+    ///
+    /// The services are found by reflection, or in files. A method is under the paths of its
+    /// google.api.http rules, and under POST /package.Service/Method with its message as JSON. Streams of
+    /// responses are lines of JSON or server-sent events, streams of requests lines of JSON, and both also
+    /// WebSockets.
     Gateway(Box<gateway::GatewayArgs>),
     /// Put programs on an emulated network
     Network(network::NetworkArgs),

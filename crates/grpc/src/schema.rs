@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use prost::Message as _;
-use prost_reflect::{DescriptorPool, ServiceDescriptor};
+use prost_reflect::{DescriptorPool, FileDescriptor, ServiceDescriptor};
 use prost_types::FileDescriptorProto;
 use protox::file::{ChainFileResolver, File, IncludeFileResolver};
 
@@ -145,11 +145,15 @@ impl Schema {
         Ok(Self { pool })
     }
 
-    /// The types and methods of several schemas. A file that two of them have is to be the same in both.
-    pub fn together(schemas: &[&Self]) -> Result<Self, SchemaError> {
+    /// Some services of several schemas, each with their full names, and the files that these need. A file
+    /// that two schemas have is to be the same in both.
+    pub fn together(parts: &[(&Self, &[String])]) -> Result<Self, SchemaError> {
         let mut files: HashMap<String, Vec<u8>> = HashMap::new();
         let mut order = Vec::new();
-        for file in schemas.iter().flat_map(|schema| schema.pool.files()) {
+        for file in parts
+            .iter()
+            .flat_map(|(schema, names)| schema.files_of(names))
+        {
             let (name, bytes) = (file.name().to_owned(), file.encode_to_vec());
             match files.get(&name) {
                 None => {
@@ -167,6 +171,22 @@ impl Schema {
         }
         let files = order.iter().filter_map(|name| files.remove(name)).collect();
         Self::from_files(files).map_err(SchemaError::Invalid)
+    }
+
+    /// The files that some services need.
+    fn files_of(&self, services: &[String]) -> Vec<FileDescriptor> {
+        let services = services
+            .iter()
+            .filter_map(|name| self.pool.get_service_by_name(name));
+        let mut files: Vec<FileDescriptor> = Vec::new();
+        let mut more: Vec<_> = services.map(|service| service.parent_file()).collect();
+        while let Some(file) = more.pop() {
+            if !files.contains(&file) {
+                more.extend(file.dependencies());
+                files.push(file);
+            }
+        }
+        files
     }
 
     /// The descriptors.

@@ -74,12 +74,20 @@ impl Services {
         schema: &Schema,
         upstreams: &[Upstream],
     ) -> Result<Arc<Self>, Error> {
+        let theirs = upstreams.iter().flat_map(|upstream| &upstream.services);
+        let theirs: Vec<String> = theirs.cloned().collect();
+        let own = [rpc::LIBRARY.to_owned()];
+        if theirs.contains(&own[0]) {
+            return Err(Error::Config(format!(
+                "{} is a service of this server already: type trilane gateway to serve the upstream's",
+                rpc::LIBRARY
+            )));
+        }
         let wrong =
             |error: SchemaError| Error::Config(format!("beside the embedded library: {error}"));
         let library = Schema::from_descriptor_set("library.proto", DESCRIPTORS).map_err(wrong)?;
-        let both = Schema::together(&[&library, schema]).map_err(wrong)?;
-        let theirs = upstreams.iter().flat_map(|upstream| &upstream.services);
-        let names = theirs.map(String::as_str).chain([rpc::LIBRARY]);
+        let both = Schema::together(&[(&library, &own), (schema, &theirs)]).map_err(wrong)?;
+        let names = theirs.iter().chain(&own).map(String::as_str);
         Self::named(&both, names)
     }
 

@@ -31,7 +31,7 @@ def library(
         yield found
 
 
-@pytest.fixture(scope="session")
-def ours(library_server: Start) -> Peer:
-    """The embedded server."""
-    return library_server("embedded")
+@pytest.fixture(scope="session", params=["embedded", "gateway"])
+def ours(request: pytest.FixtureRequest, library_server: Start) -> Peer:
+    """The embedded server, and the gateway to a server in Go."""
+    return library_server(request.param)

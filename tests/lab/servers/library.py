@@ -22,6 +22,8 @@ SERVERS = [
     ("grpc-python", "h2c"),
     ("grpc-go", "h2c"),
     ("grpc-go", "h2"),
+    ("gateway", "h2c"),
+    ("gateway", "h2"),
 ]
 every_server = pytest.mark.parametrize(
     "library", SERVERS, ids=[f"{name}-{listener}" for name, listener in SERVERS], indirect=True

@@ -12,6 +12,7 @@ from google.protobuf import json_format
 from peers.grpc_schema import Message, Schema, as_json
 from peers.peer import Peer
 
+from .conftest import Start
 from .web import JSON, PROTOBUF, VERSIONS, Answer, Web
 
 BAD_REQUEST, NOT_FOUND = 400, 404
@@ -256,6 +257,11 @@ def test_content_in_one_format_and_answer_in_the_other(web: Web, schema: Schema)
     assert read(schema, answer, "Book", PROTOBUF).title == "mixed"
 
 
-def test_what_was_there_is_still_there(web: Web) -> None:
+def test_what_was_there_is_still_there(library_server: Start) -> None:
+    with Web.open(library_server("embedded"), "h1") as web:
+        check_own_endpoints(web)
+
+
+def check_own_endpoints(web: Web) -> None:
     assert web.ask("GET", "/hello").content == b"hello world"
     assert len(web.ask("GET", "/bytes/1024").content) == 1024

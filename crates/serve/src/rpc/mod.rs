@@ -85,14 +85,18 @@ impl Rpc {
         stop: watch::Receiver<Signal>,
     ) -> Result<Self, Error> {
         let descriptors = services.pool().encode_to_vec();
-        let reflected = || {
+        let reflected = |itself| {
             let mut builder = Builder::configure()
                 .register_encoded_file_descriptor_set(&descriptors)
                 .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
-            for name in services.names() {
+            let names = services.names();
+            for name in names {
                 builder = builder.with_service_name(name);
             }
-            builder
+            match names {
+                [] => builder,
+                _ => builder.with_service_name(itself),
+            }
         };
         let wrong = |error: tonic_reflection::server::Error| {
             Error::Config(format!("the services cannot be described: {error}"))
@@ -100,8 +104,16 @@ impl Rpc {
         Ok(Self {
             own: library.map(|library| Own::new(library, stop)),
             upstreams: Arc::new(upstreams),
-            reflection: opaque(reflected().build_v1().map_err(wrong)?),
-            reflection_alpha: opaque(reflected().build_v1alpha().map_err(wrong)?),
+            reflection: opaque(
+                reflected("grpc.reflection.v1.ServerReflection")
+                    .build_v1()
+                    .map_err(wrong)?,
+            ),
+            reflection_alpha: opaque(
+                reflected("grpc.reflection.v1alpha.ServerReflection")
+                    .build_v1alpha()
+                    .map_err(wrong)?,
+            ),
         })
     }
 
