@@ -106,7 +106,6 @@ impl Router {
     }
 
     /// All bindings, in the order of the methods.
-    #[must_use]
     pub fn bindings(&self) -> impl Iterator<Item = &Binding> {
         self.bindings.iter().map(Arc::as_ref)
     }

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -92,17 +93,17 @@ def test_metadata_goes_along_and_comes_back(own: Own, authority: Authority) -> N
     with Web.open(gateway(own, peer.bases["h2c"]), "h1") as web:
         blob = base64.b64encode(b"\x00\xff").decode().rstrip("=")
         good = {"grpc_metadata_x_blob_hex": "00ff", "grpc_metadata_x_blob_bin": blob}
-        answer = web.ask("GET", BOOK, **good)
+        answer = web.ask("GET", BOOK, b"", **good)
         assert json.loads(answer.content) == as_json(1, 1)
         # The same without the prefix is a field of HTTP, which is nobody's metadata.
         assert web.ask("GET", BOOK, x_blob_hex="00ff").status == 200
         wrong = web.ask("GET", BOOK, grpc_metadata_x_blob_hex="00")
         assert "x-blob-bin came as" in refusal(wrong, UNAUTHENTICATED, UNAUTHENTICATED_CODE)
         late = {"grpc_timeout": "60S", "grpc_metadata_x_timeout_below": "61"}
-        assert web.ask("GET", BOOK, **late).status == 200
+        assert web.ask("GET", BOOK, b"", **late).status == 200
         late["grpc_metadata_x_timeout_below"] = "1"
         assert "the deadline is" in refusal(
-            web.ask("GET", BOOK, **late), UNAUTHENTICATED, UNAUTHENTICATED_CODE
+            web.ask("GET", BOOK, b"", **late), UNAUTHENTICATED, UNAUTHENTICATED_CODE
         )
 
 
@@ -145,7 +146,7 @@ def echo(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """A server of one service that no other has, which gives back what it gets; and its file."""
     file = tmp_path / "echo.proto"
     file.write_text(ECHO)
-    same = grpc.unary_unary_rpc_method_handler(lambda request, _context: request)
+    same: Any = grpc.unary_unary_rpc_method_handler(lambda request, _context: request)
     handler = grpc.method_handlers_generic_handler("demo.v1.Echo", {"Say": same})
     server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[handler])
     port = server.add_insecure_port("127.0.0.1:0")
