@@ -9,21 +9,29 @@ from trilane_contender.client import Broken
 from trilane_contender.failures import kind_of
 
 _PROXIES = frozenset({"all_proxy", "http_proxy", "https_proxy"})
-_OS_ERROR = re.compile(r"\(os error (\d+)\)")
+# As errors are shown to people, and as wreq shows them, which prints what they are made of.
+_OS_ERROR = re.compile(r"\(os error (\d+)\)|\bos \{ code: (\d+)")
 _WORDS = (
     ("dns error", "dns"),
     ("resolving dns", "dns"),
     ("certificate", "tls"),
     ("handshake failed", "tls"),
     ("alert", "tls"),
+    ("ssl routines", "tls"),
     ("timed out", "timeout"),
+    ("is_timeout", "timeout"),
+    # An error of HTTP/2 that the library found, and not its peer: what came was no HTTP/2.
+    (", library)", "protocol"),
     ("goaway", "goaway"),
     ("stream error", "reset"),
+    ("reset(streamid", "reset"),
     ("decoding response", "body"),
     ("decompress", "body"),
     ("end of file before message length", "body"),
+    ("incompletebody", "body"),
     ("connection closed", "closed"),
     ("closed before message completed", "closed"),
+    ("incompletemessage", "closed"),
     ("unexpected eof", "closed"),
     ("(connect)", "connect"),
 )
@@ -41,7 +49,7 @@ def broken(error: Exception) -> Broken:
     message = str(error)
     text = message.lower()
     if number := _OS_ERROR.search(text):
-        kind = kind_of(OSError(int(number[1]), message))
+        kind = kind_of(OSError(int(number[1] or number[2]), message))
     else:
         kind = next((kind for words, kind in _WORDS if words in text), "protocol")
     return Broken(kind, f"{type(error).__name__}: {message}"[:300])

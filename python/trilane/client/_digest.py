@@ -13,7 +13,12 @@ from trilane.client.errors import InvalidRequest
 if TYPE_CHECKING:
     from trilane.client.auth import RequestInfo
 
-_STRONGEST_FIRST: Final = {"SHA-512-256": "sha512_256", "SHA-256": "sha256", "MD5": "md5"}
+_SESSION: Final = "-SESS"
+_STRONGEST_FIRST: Final = {
+    name + session: of_hashlib
+    for name, of_hashlib in (("SHA-512-256", "sha512_256"), ("SHA-256", "sha256"), ("MD5", "md5"))
+    for session in ("", _SESSION)
+}
 _QUOTED_OR_NOT: Final = re.compile(r'([^\s=,"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
 _BEGIN: Final = re.compile(
     r"(?:^|,)\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:\s+(?=[^\s=,]+\s*=)|\s*(?=,|$))"
@@ -23,18 +28,33 @@ _LONGEST: Final = 16 * 1024
 
 
 class _Handler(urllib.request.AbstractDigestAuthHandler):
-    """With the algorithms of RFC 7616, and UTF-8."""
+    """With the algorithms of RFC 7616, those for sessions among them, and UTF-8."""
+
+    _session = False
+    _cnonces: tuple[str, str] = "", ""
+
+    def get_cnonce(self, nonce: str) -> str:
+        """A value of the client's own; one for all requests of a session (RFC 7616 §3.4.2)."""
+        if not self._session:
+            return super().get_cnonce(nonce)
+        if self._cnonces[0] != nonce:
+            self._cnonces = nonce, super().get_cnonce(nonce)
+        return self._cnonces[1]
 
     def get_algorithm_impls(
         self, algorithm: str
     ) -> tuple[Callable[[str], str], Callable[[str, str], str]]:
         """The functions H and KD."""
         name = _STRONGEST_FIRST[algorithm.upper()]
+        self._session = session = algorithm.upper().endswith(_SESSION)
 
         def h(text: str) -> str:
             return hashlib.new(name, text.encode(), usedforsecurity=False).hexdigest()
 
         def kd(secret: str, data: str) -> str:
+            if session:
+                nonce, _, cnonce, _, _ = data.rsplit(":", 4)
+                secret = h(f"{secret}:{nonce}:{cnonce}")
             return h(f"{secret}:{data}")
 
         return h, kd
@@ -90,6 +110,9 @@ def strongest(challenges: list[str]) -> dict[str, str] | None:
         if "nonce" not in parameters or "realm" not in parameters or "auth" not in offered:
             continue
         if algorithm.upper() not in _STRONGEST_FIRST:
+            continue
+        # Without a quality of protection the server is told no cnonce, which the session needs.
+        if algorithm.upper().endswith(_SESSION) and "qop" not in parameters:
             continue
         if "qop" in parameters:
             parameters["qop"] = "auth"

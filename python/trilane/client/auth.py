@@ -101,7 +101,8 @@ class NetRCAuth(Auth):
 class DigestAuth(Auth):
     """User and password, hashed with what the server gives (RFC 7616), by the standard library.
 
-    MD5, SHA-256 and SHA-512-256, quality of protection `auth` or none. The first request is
+    MD5, SHA-256 and SHA-512-256, those for sessions (`-sess`) too, quality of protection `auth` or
+    none; `auth-int` alone, for which the library has nothing, is not answered. The first request is
     answered by 401 and sent again; later ones are hashed at once.
     """
 

@@ -27,7 +27,9 @@ from urllib3.util import parse_url
 
 from trilane.client._adapters.requests_pool import Pools
 from trilane.client._flow.proxies import proxy as proxy_of
+from trilane.client._flow.resolving import Resolver
 from trilane.client._flow.routes import VERSIONS, Policy, Proxy
+from trilane.client.tls import Pins, check
 
 __all__ = ["TrilaneAdapter"]
 
@@ -51,14 +53,18 @@ class TrilaneAdapter(HTTPAdapter):
     `pool_connections`: for how many origins connections are kept. `pool_maxsize`: how many
     connections are kept for each; with `pool_block` there are never more, and requests wait for
     one. `max_retries`: a number, for connections that cannot be made, or urllib3's `Retry`.
+
+    `resolver`, `pins` and `minimum_tls` are as for `trilane.client.Client`. With `timings` the
+    response's `raw` has `timings` and `traffic`, as responses of that client have them.
     """
 
     __attrs__: list[str] = [  # noqa: RUF012 # as in HTTPAdapter
         *HTTPAdapter.__attrs__,
         "versions",
+        "_settings",
     ]
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the four of HTTPAdapter, and what it has no words for
         self,
         pool_connections: int = DEFAULT_POOLSIZE,
         pool_maxsize: int = DEFAULT_POOLSIZE,
@@ -66,7 +72,18 @@ class TrilaneAdapter(HTTPAdapter):
         pool_block: bool = DEFAULT_POOLBLOCK,
         *,
         versions: Sequence[str] = VERSIONS,
+        resolver: Resolver | None = None,
+        pins: Pins | None = None,
+        minimum_tls: str | None = None,
+        timings: bool = False,
     ) -> None:
+        check(pins, minimum_tls)
+        self._settings = {
+            "resolver": resolver,
+            "pins": pins,
+            "minimum_tls": minimum_tls,
+            "timings": timings,
+        }
         self.versions = Policy(tuple(versions)).checked().versions
         super().__init__(pool_connections, pool_maxsize, max_retries, pool_block)
 
@@ -83,7 +100,7 @@ class TrilaneAdapter(HTTPAdapter):
         understood. Where another would change what to trust, the first request raises ValueError,
         and SSLError where the context forbids what would be done.
         """
-        self._pools = Pools(self.versions)
+        self._pools = Pools(self.versions, self._settings)
         super().init_poolmanager(connections, maxsize, block, **pool_kwargs)
         self._take_over(self.poolmanager)
 

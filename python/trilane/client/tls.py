@@ -91,10 +91,11 @@ def tls_of(
 
     `verify`: True or None trust the platform's authorities (SSL_CERT_FILE and SSL_CERT_DIR are
     honoured); a path trusts those of a PEM file, or of every file in a folder, and no others; False
-    trusts any peer. Of an `ssl.SSLContext` its `verify_mode` and its authorities are used, the
-    platform's where it shows none, as with `ssl.create_default_context()` on systems that look
-    authorities up in a folder. Names are always checked where certificates are, and a client
-    certificate inside of a context cannot be read: give `cert`.
+    trusts any peer. Of an `ssl.SSLContext` its `verify_mode`, its authorities and whether it has
+    nothing but TLS 1.3 are used; the platform's authorities where it shows none, as with
+    `ssl.create_default_context()` on systems that look them up in a folder. Names are always
+    checked where certificates are, and a client certificate inside of a context cannot be read:
+    give `cert`.
 
     `cert`: a PEM file with certificate chain and private key; or two files; or these and the
     password of the key, which is encrypted by PKCS #8. Wherever a file is named its content may be
@@ -116,6 +117,7 @@ def tls_of(
                 " HTTPSConnection of trilane.client.http, which hands it to Python's ssl"
             )
         insecure = verify.verify_mode == ssl.CERT_NONE
+        tls13_only = tls13_only or _is_tls13_only(verify)
         if not insecure:
             authorities = _of_context(verify)
             platform = not authorities
@@ -161,6 +163,16 @@ def tls_of(
     return made
 
 
+def check(pins: Pins | None, minimum: str | None) -> None:
+    """Whether these are pins, and a version of TLS, for who uses them later.
+
+    Raises:
+        ValueError: a pin is none, or the version; the message names it.
+    """
+    _pins(pins)
+    _tls13_only(minimum)
+
+
 def not_obeyed(context: ssl.SSLContext) -> list[str]:
     """What the context forbids and rustls would do: each setting, with its value.
 
@@ -192,17 +204,18 @@ def _versions_not_obeyed(context: ssl.SSLContext) -> list[str]:
     found = []
     if context.protocol not in {ssl.PROTOCOL_TLS_CLIENT, ssl.PROTOCOL_TLS}:
         found.append(f"protocol={context.protocol.name}, and TLS 1.2 and TLS 1.3 would be spoken")
-    least, most = context.minimum_version, context.maximum_version
-    if least > ssl.TLSVersion.TLSv1_2:
-        found.append(f"minimum_version={least.name}, and TLS 1.2 would be accepted")
+    most = context.maximum_version
     # The constant for "no limit" is a small number.
     if ssl.TLSVersion.MAXIMUM_SUPPORTED != most < ssl.TLSVersion.TLSv1_3:
         found.append(f"maximum_version={most.name}, and TLS 1.3 would be offered")
-    if context.options & ssl.OP_NO_TLSv1_2:
-        found.append("options with OP_NO_TLSv1_2, and TLS 1.2 would be accepted")
     if context.options & ssl.OP_NO_TLSv1_3:
         found.append("options with OP_NO_TLSv1_3, and TLS 1.3 would be offered")
     return found
+
+
+def _is_tls13_only(context: ssl.SSLContext) -> bool:
+    least = context.minimum_version
+    return least > ssl.TLSVersion.TLSv1_2 or bool(context.options & ssl.OP_NO_TLSv1_2)
 
 
 @functools.cache

@@ -248,6 +248,34 @@ def names(library: Any, ours: Any, base: str, ca: str) -> None:
             client.get(f"{base}/hello", extensions={"sni_hostname": "other.example"})
 
 
+def settings(library: Any, ours: Any, base: str, ca: str) -> None:
+    """Those of `trilane.client.Client` that HTTPX has no words for."""
+    resolver = {"shop.example": "127.0.0.1"}
+    elsewhere = base.replace("localhost", "shop.example")
+    transport = ours.Transport(False, resolver=resolver)
+    with library.Client(transport=transport, timeout=120.0) as client:
+        response = client.get(f"{elsewhere}/hello")
+        assert response.text == "hello world"
+        assert "timings" not in response.extensions
+    pins = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+    transport = ours.Transport(ca, pins=pins)
+    with (
+        library.Client(transport=transport, timeout=120.0) as client,
+        raises(library.ConnectError),
+    ):
+        client.get(f"{base}/hello")
+    transport = ours.Transport(ca, minimum_tls="TLSv1.3", timings=True)
+    with library.Client(transport=transport, timeout=120.0) as client:
+        response = client.get(f"{base}/hello")
+        timings = response.extensions["timings"]()
+        assert timings.tls > 0
+        assert timings.body is not None
+        assert response.extensions["traffic"]().response_content == len(response.content)
+    for wrong in ({"pins": "sha1//abc"}, {"minimum_tls": "TLSv1"}):
+        with raises(ValueError):
+            ours.Transport(**wrong)
+
+
 _PLAIN = "connection.connect_tcp"
 _TRACED = ("send_request_headers", "send_request_body", "receive_response_headers")
 _READ = ("receive_response_body", "response_closed")
@@ -358,6 +386,7 @@ def beside(library: Any, ours: Any, base: str, ca: str) -> None:
 def everything(library: Any, ours: Any, base: str, ca: str) -> None:
     """All of it, over every version."""
     names(library, ours, base, ca)
+    settings(library, ours, base, ca)
     beside(library, ours, base, ca)
     for version in _NAMES:
         blocking(library, ours, base, ca, version)

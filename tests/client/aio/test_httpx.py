@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import ssl
 import subprocess
@@ -13,22 +12,19 @@ from pathlib import Path
 import httpx
 import pytest
 
-from client.environments import LIMIT_S, interpreter
+from client.environments import LIMIT_S, check_against, interpreter, suite
 from peers import held
 from peers.authority import Leaf
 from peers.peer import Peer
 from peers.pproxy import Proxy
 from repository import ROOT
 from trilane.client import httpx as ours
-from trilane.lab.storage import store
 
 from . import httpx_checks
 
 HERE = Path(__file__).resolve().parent
-# Of HTTPX 0.28.1, of which most cases need no transport.
-LEAST_PASSED = 1300
-
-Outcomes = dict[str, tuple[str, str]]
+# Of the cases of HTTPX 0.28.1, of which most need no transport.
+LEAST_PASSED = {"httpx": 1300, "httpx2": 1300}
 
 
 @pytest.mark.parametrize("version", ["h1", "h2", "h3"])
@@ -48,6 +44,10 @@ def test_the_extension_trace(server: Peer, version: str) -> None:
 
 def test_the_extension_sni_hostname(server: Peer) -> None:
     httpx_checks.names(httpx, ours, server.bases["h2"], str(server.ca))
+
+
+def test_settings_of_our_client(server: Peer) -> None:
+    httpx_checks.settings(httpx, ours, server.bases["h2"], str(server.ca))
 
 
 def test_other_transports_beside_ours(server: Peer) -> None:
@@ -108,44 +108,11 @@ def test_the_same_under_httpx2(server: Peer) -> None:
     assert "did everything" in done.stdout
 
 
-def run_suite(folder: Path) -> Outcomes:
-    """How each case of HTTPX's own tests went, and why."""
-    script = HERE / "httpx_suite.py"
-    python = interpreter(script)
-    report = folder / "outcomes.json"
-    cache = store.cache_folder() / "httpx"
-    done = subprocess.run(
-        [python, script, "--cache", cache, "--outcomes", report],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(report.read_text())
-    assert found["versions"]["HTTP/1.1"] > 50
-    cases: Outcomes = found["cases"]
-    return cases
-
-
-def listed(case: str, table: dict[str, str]) -> bool:
-    """Whether the case is in a table, by its name, or by its name without parameters."""
-    return case in table or case.partition("[")[0] in table
-
-
-# One test: the suite would be run again by each process that has another one.
+@pytest.mark.parametrize("library", LEAST_PASSED)
 @pytest.mark.timeout(LIMIT_S)
-def test_what_differs_under_httpx_is_in_the_table(tmp_path: Path) -> None:
-    table = tomllib.loads((HERE / "httpx_differences.toml").read_text(encoding="utf-8"))
-    outcomes = run_suite(tmp_path)
-    known = table["with any transport"] | table["with ours"] | table["with ours, by chance"]
-    new = [
-        f"{case}\n{why}"
-        for case, (outcome, why) in outcomes.items()
-        if outcome == "failed" and not listed(case, known)
-    ]
-    assert not new, "\n\n".join(new)
-    failed = [case for case, (outcome, _) in outcomes.items() if outcome == "failed"]
-    names = {case.partition("[")[0] for case in failed} | set(failed)
-    assert [case for case in table["with ours"] if case not in names] == []
-    assert sum(outcome == "passed" for outcome, _ in outcomes.values()) >= LEAST_PASSED
+def test_what_differs_under_httpx_is_in_the_table(tmp_path: Path, library: str) -> None:
+    table = tomllib.loads((HERE / f"{library}_differences.toml").read_text(encoding="utf-8"))
+    outcome = suite(HERE / f"{library}_suite.py", tmp_path, "httpx")
+    check_against(table, outcome)
+    assert len(outcome.those("passed")) >= LEAST_PASSED[library]
+    assert outcome.versions["HTTP/1.1"] > 50

@@ -14,7 +14,7 @@ from client.waits import PATIENCE_S
 from peers import chaos
 from peers.peer import Peer
 from peers.proxy import proxy
-from trilane.client import hyper
+from trilane.client import errors, hyper
 from trilane.client.hyper import HTTPHeaderMap
 from trilane.client.hyper.contrib import HTTP20Adapter
 
@@ -50,6 +50,33 @@ def test_each_version(listener: str, server: Peer) -> None:
             assert response.read(3) + response.read() == "später".encode()
             assert len(response.trailers) == 0
         assert list(connection.get_pushes()) == []
+
+
+def test_settings_of_our_client(server: Peer) -> None:
+    port = urlsplit(server.bases["h2"]).port
+    with hyper.HTTP20Connection(
+        "shop.example", port, secure=True, verify=False, resolver={"shop.example": "127.0.0.1"}
+    ) as connection:
+        connection.request("GET", "/hello")
+        assert connection.getresponse().read() == b"hello world"
+    pins = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+    with (
+        connected(hyper.HTTP20Connection, server, "h2", pins=pins) as connection,
+        pytest.raises(errors.TLSError),
+    ):
+        connection.request("GET", "/hello")
+    with pytest.raises(ValueError, match="minimum_tls"):
+        hyper.HTTP20Connection("localhost", port, minimum_tls="TLSv1")
+    # Python's `ssl`, which this context needs, has no pins.
+    context = ssl.create_default_context()
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    with (
+        connected(
+            hyper.HTTP11Connection, server, "h1s", ca=None, ssl_context=context, pins=pins
+        ) as connection,
+        pytest.raises(ValueError, match="pins and minimum_tls"),
+    ):
+        connection.request("GET", "/hello")
 
 
 @pytest.mark.parametrize("listener", ["h1s", "h2"])

@@ -154,10 +154,15 @@ class _Handler(BaseHTTPRequestHandler):
         said = parse_keqv_list(parse_http_list(given))
 
         def digest(text: str) -> str:
-            name = {"MD5": "md5", "SHA-256": "sha256"}[algorithm]
+            name = {"MD5": "md5", "SHA-256": "sha256"}[algorithm.removesuffix("-sess")]
             return hashlib.new(name, text.encode()).hexdigest()
 
         first = digest(f"{said['username']}:zoo:Circle of Life")
+        if algorithm.endswith("-sess"):
+            # RFC 7616 §3.4.2: once for a session, by what the client said first.
+            if said["nc"] == "00000001":
+                self.server.sessions = {"n": said["cnonce"]}  # type: ignore[attr-defined]
+            first = digest(f"{first}:n:{self.server.sessions['n']}")  # type: ignore[attr-defined]
         second = digest(f"{self.command}:{self.path}")
         middle = f"n:{said['nc']}:{said['cnonce']}:auth"
         return said["uri"] == self.path and said["response"] == digest(f"{first}:{middle}:{second}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import httpx
@@ -69,17 +70,18 @@ def test_what_is_none(client: AnyClient, recorder: Recorder, given: AuthGiven) -
         client.get(recorder.base, auth=given)
 
 
-@pytest.mark.parametrize("algorithm", ["MD5", "SHA-256"])
+@pytest.mark.parametrize("algorithm", ["MD5", "SHA-256", "MD5-sess", "SHA-256-sess"])
 def test_digest(client: AnyClient, recorder: Recorder, algorithm: str) -> None:
     url = f"{recorder.base}/digest?algorithm={algorithm}"
     right = DigestAuth("Mufasa", "Circle of Life")
     # The server takes what the others send.
     theirs = httpx.get(url, auth=httpx.DigestAuth("Mufasa", "Circle of Life"), trust_env=False)
     assert theirs.status_code == 200
-    with requests.Session() as session:
-        session.trust_env = False
-        auth = requests.auth.HTTPDigestAuth("Mufasa", "Circle of Life")
-        assert session.get(url, auth=auth).status_code == 200
+    if algorithm != "SHA-256-sess":  # Requests has none.
+        with requests.Session() as session:
+            session.trust_env = False
+            auth = requests.auth.HTTPDigestAuth("Mufasa", "Circle of Life")
+            assert session.get(url, auth=auth).status_code == 200
     recorder.forget()
     first = client.post(url, b"content", auth=right)
     assert (first.status, first.content) == (200, b"roar")
@@ -128,6 +130,23 @@ def test_the_example_of_the_rfc(algorithm: str, monkeypatch: pytest.MonkeyPatch)
     assert f'response="{ANSWERS[algorithm]}"' in request.headers["authorization"]
 
 
+@pytest.mark.parametrize("algorithm", ["MD5-sess", "SHA-256-sess"])
+def test_sessions_as_httpx_hashes_for_them(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples of the RFC have none."""
+    url = "http://www.example.org/dir/index.html"
+    offer = f'Digest realm="zoo", qop="auth", nonce="a:b", algorithm={algorithm}'
+    cnonce = "0123456789abcdef"
+    monkeypatch.setattr("urllib.request.AbstractDigestAuthHandler.get_cnonce", lambda *_: cnonce)
+    monkeypatch.setattr(httpx.DigestAuth, "_get_client_nonce", lambda *_: cnonce.encode())
+    flow = httpx.DigestAuth("Mufasa", "Circle of Life").sync_auth_flow(httpx.Request("GET", url))
+    asked = next(flow)
+    theirs = flow.send(httpx.Response(401, headers={"www-authenticate": offer}, request=asked))
+    request = RequestInfo("GET", url, "/dir/index.html", MutableHeaders())
+    assert DigestAuth("Mufasa", "Circle of Life").answer([offer], request)
+    [response] = re.findall('response="[0-9a-f]+"', request.headers["authorization"])
+    assert response in theirs.headers["authorization"]
+
+
 def test_the_strongest_that_is_known_is_taken() -> None:
     def offer(algorithm: str) -> str:
         return f'Digest realm="r", nonce="{algorithm}", algorithm={algorithm}'
@@ -144,6 +163,7 @@ def test_the_strongest_that_is_known_is_taken() -> None:
         "Digest",
         "Digest realm=",
         'Digest realm="r", nonce="n", qop="auth-int"',
+        'Digest realm="r", nonce="n", algorithm=MD5-sess',
         "," * 99,
     ]
     assert _digest.strongest(nothing) is None

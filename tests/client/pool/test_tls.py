@@ -58,11 +58,24 @@ def test_a_context_of_the_ssl_module(make_client: MakeClient, server: Peer) -> N
 
 def test_a_context_that_cannot_be_obeyed(make_client: MakeClient, security: ssl.SSLContext) -> None:
     context = ssl.create_default_context()
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
     with chaos.serve(chaos.silent, security) as server:
-        with pytest.raises(errors.TLSError, match="minimum_version=TLSv1_3"):
+        with pytest.raises(errors.TLSError, match="maximum_version=TLSv1_2"):
             make_client(verify=context).get(server.base)
         assert server.connections == 0
+
+
+def test_a_context_with_tls_1_3_alone(make_client: MakeClient, leaf: Leaf) -> None:
+    old = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    old.load_cert_chain(leaf.cert, leaf.key)
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    context = ssl.create_default_context(cafile=str(leaf.ca))
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+    with chaos.serve(chaos.answer(answer), old) as server:
+        assert make_client(verify=context).get(server.base).content == b"hello"
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        with pytest.raises(errors.TLSError):
+            make_client(verify=context).get(server.base)
 
 
 def test_a_name_that_the_certificate_lacks(

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import websockets.exceptions
@@ -21,6 +22,7 @@ from client.waits import PATIENCE_S
 from peers import streams
 from peers.authority import Leaf
 from peers.process import HOST
+from peers.proxy import proxy
 from peers.streams import Streams
 from trilane.client import Client, errors
 
@@ -328,9 +330,32 @@ def test_wrong_settings_are_named(make_client: MakeClient) -> None:
             client.websocket("ws://a/", **setting),
         ):
             pass
-    proxied = make_client(proxies="http://127.0.0.1:1")
-    with pytest.raises(errors.InvalidRequest, match="use wss://"), proxied.websocket("ws://a/"):
-        pass
+
+
+def test_a_proxy_is_asked_for_a_tunnel(make_client: MakeClient, peer: Streams) -> None:
+    url = _ws(peer.url("h1", "/talk"))
+    authorization = "Basic bWU6c2VjcmV0"
+    with proxy(authorization=authorization) as seen:
+        client = make_client(proxies=seen.address.replace("://", "://me:secret@"))
+        # The requests that the proxy is handed have connections of their own.
+        client.get(peer.url("h1", "/missing"))
+        assert seen.lines[0].startswith("GET http://")
+        with client.websocket(url) as socket_:
+            socket_.send("through")
+            assert socket_.recv() == "through"
+        place = urlsplit(url).netloc
+        assert seen.lines[-1] == f"CONNECT {place} HTTP/1.1"
+        assert seen.authorizations[-1] == authorization
+    with proxy(refuse=403) as seen:
+        client = make_client(proxies=seen.address)
+        with pytest.raises(errors.ProxyError, match="403"), client.websocket(url):
+            pass
+        headers = {"Proxy-Authorization": authorization}
+        with (
+            pytest.raises(errors.InvalidRequest, match="stand in its URL"),
+            client.websocket(url, headers=headers),
+        ):
+            pass
 
 
 def test_without_the_library_the_extra_is_named() -> None:

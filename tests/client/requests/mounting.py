@@ -1,19 +1,16 @@
 """A plugin for pytest under Requests' own tests: `TrilaneAdapter` is what Requests' adapter was.
 
 Every `requests.Session()` mounts it, and the tests that make an `HTTPAdapter` of their own make
-ours. The settings are in the environment, see `suite.py`; what was seen goes to SUITE_OUTCOMES.
+ours. The settings are in the environment, see `suite.py`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import socket
 import types
-from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,14 +18,12 @@ import requests.adapters
 import requests.sessions
 from pytest_httpbin import serve  # type: ignore[import-not-found]
 
+from client.outcomes import VERSIONS
 from trilane.client._adapters.requests_pool import HTTPSPool
 from trilane.client.requests import TrilaneAdapter
 
-_LINES = 12
 _OVER = os.environ["SUITE_OVER"]
 _HTTPBIN = os.environ.get("SUITE_HTTPBIN", "")
-_CASES: dict[str, tuple[str, str]] = {}
-_VERSIONS: Counter[int] = Counter()
 
 
 class Mounted(TrilaneAdapter):
@@ -36,7 +31,7 @@ class Mounted(TrilaneAdapter):
 
     def build_response(self, req: Any, resp: Any) -> requests.Response:
         """Count the versions."""
-        _VERSIONS[resp.version] += 1
+        VERSIONS[str(resp.version)] += 1
         return super().build_response(req, resp)
 
     def _take_over(self, manager: Any, socks: Any = None) -> None:
@@ -60,23 +55,6 @@ def pytest_configure() -> None:
         vars(requests.adapters)["DEFAULT_CA_BUNDLE_PATH"] = os.environ["SUITE_CA"]
         running = types.SimpleNamespace(url=_HTTPBIN)
         serve.Server = lambda application: contextlib.nullcontext(running)  # noqa: ARG005
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Keep how a case went: a failure of its fixtures is a failure of the case."""
-    if report.when != "call" and report.passed:
-        return
-    why = "" if report.passed else str(report.longreprtext).strip()
-    if report.skipped and isinstance(report.longrepr, tuple):
-        why = report.longrepr[2]
-    if _CASES.get(report.nodeid, ("passed",))[0] != "failed":
-        _CASES[report.nodeid] = report.outcome, "\n".join(why.splitlines()[-_LINES:])
-
-
-def pytest_sessionfinish() -> None:
-    """Write what was kept."""
-    found = {"cases": _CASES, "versions": _VERSIONS}
-    Path(os.environ["SUITE_OUTCOMES"]).write_text(json.dumps(found))
 
 
 @pytest.fixture(scope="module", autouse=True)

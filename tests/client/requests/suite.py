@@ -69,26 +69,24 @@ import argparse
 import contextlib
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
-import tarfile
-import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import trustme  # type: ignore[import-not-found]
 
-Part: TypeAlias = tuple[tuple[str, ...], dict[str, str]]
+from client.suites import Part, Source, results
+
+Cases: TypeAlias = tuple[tuple[str, ...], dict[str, str]]
 """Arguments and environment of one pytest."""
 
-VERSION = "2.34.2"
-SHA256 = "f288924cae4e29463698d6d60bc6a4da69c89185ad1e0bcc4104f584e960b9ed"
-LIMIT_S = 400
+SOURCE = Source(
+    "requests", "2.34.2", "f288924cae4e29463698d6d60bc6a4da69c89185ad1e0bcc4104f584e960b9ed"
+)
 CASE_LIMIT_S = 40
 SERVER_LIMIT_S = 30
 HERE = Path(__file__).resolve().parent
@@ -115,45 +113,35 @@ def main() -> int:
     parser.add_argument("--baseline", action="store_true", help="with Requests' own adapter")
     parser.add_argument("--over", choices=["h1", "h2", "h3"], default="h1")
     given = parser.parse_args()
-    given.cache.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        with tarfile.open(archive(given.cache)) as tar:
-            tar.extractall(folder, filter="data")
+        root = stack.enter_context(SOURCE.unpacked(given.cache))
+        # Settings of this machine, which Requests would take for its own.
+        for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+            os.environ.pop(name, None)
         settings = {"SUITE_BASELINE": "1" if given.baseline else "", "SUITE_OVER": given.over}
-        parts: list[Part] = [(part, settings) for part in PARTS]
+        parts: list[Cases] = [(part, settings) for part in PARTS]
         if given.over != "h1":
             parts = []
             for number, part in enumerate(PARTS_OVER_TLS):
-                place = folder / f"httpbin-{number}"
+                place = root / f"httpbin-{number}"
                 place.mkdir()
                 parts.append((part, settings | stack.enter_context(httpbin(place))))
-        found = run(folder / f"requests-{VERSION}", parts)
+        running = []
+        for number, (part, of_part) in enumerate(parts):
+            report = root / f"outcomes-{number}.json"
+            pytest = Part(
+                root,
+                HERE / "mounting.py",
+                part,
+                report,
+                settings=of_part,
+                case_limit_s=CASE_LIMIT_S,
+            )
+            stack.callback(pytest.end)
+            running.append(pytest)
+        found = results(running)
     given.outcomes.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
     return 0
-
-
-def archive(cache: Path) -> Path:
-    """The source distribution; pip refuses one whose hash is another."""
-    name = f"requests-{VERSION}.tar.gz"
-    kept = cache / SHA256 / name
-    if kept.exists():
-        return kept
-    kept.parent.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
-        wanted = Path(folder) / "requirements.txt"
-        wanted.write_text(f"requests=={VERSION} --hash=sha256:{SHA256}\n")
-        subprocess.run(
-            [
-                *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"),
-                *("--no-binary", "requests", "--no-build-isolation", "--require-hashes"),
-                *("--disable-pip-version-check", "--dest", folder, "-r", str(wanted)),
-            ],
-            check=True,
-            timeout=LIMIT_S,
-        )
-        shutil.move(Path(folder) / name, kept)
-    return kept
 
 
 @contextlib.contextmanager
@@ -210,49 +198,6 @@ def wait_for(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
                 return
         time.sleep(0.1)
     raise SystemExit(f"Hypercorn did not come up:\n{log.read_text(errors='replace')}")
-
-
-def run(root: Path, parts: list[Part]) -> dict[str, Any]:
-    """The outcome of every case of the parts, by its node id, and the versions of the responses."""
-    # `trilane` comes from the PYTHONPATH; `requests` must be the installed one.
-    path = os.pathsep.join(p for p in (str(HERE), os.environ.get("PYTHONPATH", "")) if p)
-    environ = os.environ | {"PYTHONPATH": path}
-    # Settings of this machine, which Requests would take for its own.
-    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
-        environ.pop(name, None)
-    running = []
-    for number, (part, settings) in enumerate(parts):
-        report = root / f"outcomes-{number}.json"
-        log = root / f"log-{number}.txt"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "pytest", "-p", "mounting", "-p", "no:cacheprovider"),
-                    *("--timeout", str(CASE_LIMIT_S), "-q", "--tb=short", *part),
-                ],
-                cwd=root,
-                env=environ | settings | {"SUITE_OUTCOMES": str(report)},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
-        running.append((process, report, log))
-    cases: dict[str, tuple[str, str]] = {}
-    versions: Counter[str] = Counter()
-    for process, report, log in running:
-        try:
-            code = process.wait(LIMIT_S)
-        except subprocess.TimeoutExpired:
-            code = -1
-        if code not in {0, 1}:  # 1: cases failed
-            for other, _, _ in running:
-                other.kill()
-                other.wait(SERVER_LIMIT_S)
-            raise SystemExit(f"pytest ended with {code}:\n{log.read_text(errors='replace')}")
-        found = json.loads(report.read_text())
-        cases |= found["cases"]
-        versions.update(found["versions"])
-    return {"cases": cases, "versions": dict(versions)}
 
 
 if __name__ == "__main__":

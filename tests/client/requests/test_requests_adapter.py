@@ -38,6 +38,30 @@ def test_without_tls_it_is_h1_or_prior_knowledge(
     assert make_session(*versions).get(f"{server.http}/hello").raw.version == number
 
 
+@pytest.mark.filterwarnings("ignore:Unverified HTTPS")
+def test_settings_of_our_client(server: Server, version: str) -> None:
+    url = server.https.replace("localhost", "shop.example").replace("127.0.0.1", "shop.example")
+    adapter = TrilaneAdapter(
+        versions=(version,),
+        resolver={"shop.example": "127.0.0.1"},
+        minimum_tls="TLSv1.3",
+        timings=True,
+    )
+    with requests.Session() as session:
+        session.mount("https://", pickle.loads(pickle.dumps(adapter)))  # noqa: S301 - our own
+        answer = session.get(f"{url}/hello", verify=False)
+        assert answer.raw.version == NUMBERS[version]
+        assert answer.raw.timings.body is not None
+        assert answer.raw.traffic.response_content == len(answer.content)
+    with requests.Session() as session:
+        pins = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+        session.mount("https://", TrilaneAdapter(versions=(version,), pins=pins))
+        with pytest.raises(requests.exceptions.SSLError):
+            session.get(f"{server.https}/hello", verify=False)
+    with pytest.raises(ValueError, match="minimum_tls"):
+        TrilaneAdapter(minimum_tls="TLSv1")
+
+
 def test_h3_is_used_once_it_was_announced(make_session: MakeSession, server: Server) -> None:
     session = make_session()
     seen = [session.get(f"{server.https}/hello").raw.version for _ in range(4)]

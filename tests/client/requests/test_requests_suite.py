@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from repository import ROOT
-from trilane.lab.programs import environments
-from trilane.lab.storage import store
+from client.environments import LIMIT_S, Outcome, is_listed, suite
 
 HERE = Path(__file__).resolve().parent
-# The environment may have to be made first.
-LIMIT_S = 900
 VERSIONS = ["h1", "h2", "h3"]
 # Of Requests 2.34.2; over TLS it is `test_requests.py` alone.
 PASSES = {"h1": 600, "h2": 310, "h3": 310}
@@ -26,41 +18,11 @@ PASSES = {"h1": 600, "h2": 310, "h3": 310}
 RESPONSES = {"h1": ("11", 250), "h2": ("20", 230), "h3": ("30", 230)}
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How the cases went, by their ids, and the versions of the responses."""
-
-    cases: dict[str, tuple[str, str]]
-    versions: dict[str, int]
-
-    def those(self, outcome: str) -> dict[str, str]:
-        """The cases with that outcome, and why."""
-        return {case: why for case, (found, why) in self.cases.items() if found == outcome}
-
-
 # One test: the runs would be made again by each process that has another one.
 @pytest.mark.timeout(LIMIT_S)
 def test_what_differs_under_requests_is_in_the_table(tmp_path: Path) -> None:
-    script = HERE / "suite.py"
-    try:
-        python = environments.interpreter(script)
-    except environments.EnvironmentFailed as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(str(error))
-        pytest.skip(str(error))
-    cache = store.cache_folder() / "requests"
-
     def run(version: str) -> Outcome:
-        report = tmp_path / f"{version}.json"
-        done = subprocess.run(
-            [python, script, "--cache", cache, "--over", version, "--outcomes", report],
-            env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return Outcome(**json.loads(report.read_text()))
+        return suite(HERE / "suite.py", tmp_path, "requests", "--over", version)
 
     # Two at a time, as most cases sleep.
     with ThreadPoolExecutor(2) as pool:
@@ -75,7 +37,7 @@ def _compare(version: str, outcome: Outcome) -> None:
     new = [
         f"{version}: {case}\n{why}"
         for case, why in failed.items()
-        if case not in table and case.partition("[")[0] not in tables["names"]
+        if case not in table and not is_listed(case, tables["names"])
     ]
     assert not new, "\n\n".join(new)
     assert table.keys() - failed.keys() == set()

@@ -185,7 +185,7 @@ def test_a_version_that_a_context_cannot_have_is_no_other(leaf: Leaf) -> None:
                     connection.request("GET", "/")
 
 
-def test_a_context_with_what_only_openssl_does(leaf: Leaf) -> None:
+def test_a_context_with_tls_1_3_alone(leaf: Leaf) -> None:
     old = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     old.load_cert_chain(leaf.cert, leaf.key)
     old.maximum_version = ssl.TLSVersion.TLSv1_2

@@ -40,9 +40,7 @@ def _ciphers(names: str) -> Callable[[ssl.SSLContext], None]:
 
 
 REFUSED = [
-    (_with(minimum_version=ssl.TLSVersion.TLSv1_3), r"minimum_version=TLSv1_3.*TLS 1\.2"),
     (_with(maximum_version=ssl.TLSVersion.TLSv1_2), r"maximum_version=TLSv1_2.*TLS 1\.3"),
-    (_without(ssl.OP_NO_TLSv1_2), r"OP_NO_TLSv1_2.*TLS 1\.2"),
     (_without(ssl.OP_NO_TLSv1_3), r"OP_NO_TLSv1_3.*TLS 1\.3"),
     (_ciphers("ECDHE+AESGCM"), r"set_ciphers.*ECDHE-RSA-CHACHA20-POLY1305"),
     (_ciphers("ALL:@SECLEVEL=5"), r"security_level=5"),
@@ -117,11 +115,21 @@ def test_what_is_not_verified_has_no_revocation_lists() -> None:
     assert tls_of(context) is tls_of(False)
 
 
+@pytest.mark.parametrize(
+    "change", [_with(minimum_version=ssl.TLSVersion.TLSv1_3), _without(ssl.OP_NO_TLSv1_2)]
+)
+def test_a_context_may_have_tls_1_3_alone(change: Callable[[ssl.SSLContext], None]) -> None:
+    context = _careless()
+    change(context)
+    assert tls_of(context) is tls_of(False, tls13_only=True)
+    assert tls_of(context) is not tls_of(False)
+
+
 def test_every_setting_is_named_at_once() -> None:
     context = ssl.create_default_context()
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
-    with pytest.raises(TLSError, match=r"minimum_version=TLSv1_3.*VERIFY_CRL_CHECK_LEAF"):
+    with pytest.raises(TLSError, match=r"maximum_version=TLSv1_2.*VERIFY_CRL_CHECK_LEAF"):
         tls_of(context)
 
 

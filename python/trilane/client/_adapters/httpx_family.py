@@ -24,10 +24,11 @@ from trilane.client._aio import AsyncClient, AsyncResponse
 from trilane.client._flow.altsvc import Scope
 from trilane.client._flow.origins import DEFAULT_PORTS, Origin
 from trilane.client._flow.proxies import SOCKS_PORT
+from trilane.client._flow.resolving import Resolver
 from trilane.client._flow.routes import VERSIONS, Proxy
 from trilane.client._flow.timeouts import Timeouts
 from trilane.client._pool import Client, Response
-from trilane.client.tls import Certificate, Verify
+from trilane.client.tls import Certificate, Pins, Verify
 
 _NAMES: Final = {"h1": b"HTTP/1.1", "h1.0": b"HTTP/1.0", "h2": b"HTTP/2", "h3": b"HTTP/3"}
 # The first that fits; the names are those of the library's exceptions.
@@ -78,6 +79,10 @@ class Family:
         local_address: str | None = None,
         retries: int = 0,
         alternatives: Scope = "same-host",
+        resolver: Resolver | None = None,
+        pins: Pins | None = None,
+        minimum_tls: str | None = None,
+        timings: bool = False,
     ) -> None:
         """What HTTPX's own transports take, and which versions may be spoken.
 
@@ -90,10 +95,13 @@ class Family:
         uds: path of a Unix socket to connect to. local_address: address to connect from.
         retries: how often a connection that cannot be made is tried again.
         alternatives: on which hosts HTTP/3 is used; see `trilane.client.Client`.
+        resolver, pins, minimum_tls: as for `trilane.client.Client`.
+        timings: whether responses have the extensions `timings` and `traffic`: functions that give
+            the `timings` and the `traffic` of a response of `trilane.client`, as they are by then.
 
         Raises:
-            ValueError: a proxy is of another kind, a version does not exist, or `retries` is
-                negative.
+            ValueError: a proxy is of another kind, a version does not exist, `retries` is
+                negative, or a pin or a version of TLS is none.
         """
         if retries < 0:
             raise ValueError(f"retries is {retries}: give 0 or more")
@@ -101,6 +109,7 @@ class Family:
             limits = self.library.Limits(max_connections=100, keepalive_expiry=5.0)
         most, expiry = limits.max_connections, limits.keepalive_expiry
         self.retries = retries
+        self._timings = timings
         self._local_address = local_address
         self._client: Any = self.client_class(
             versions=versions,
@@ -112,6 +121,10 @@ class Family:
             alternatives=alternatives,
             source=None if local_address is None else (local_address, 0),
             unix=uds,
+            resolver=resolver,
+            pins=pins,
+            minimum_tls=minimum_tls,
+            timings=timings,
         )
 
     def _proxy(self, given: Any) -> Proxy:
@@ -181,6 +194,9 @@ class Family:
             extensions["stream_id"] = answer.stream_id
         else:
             extensions["reason_phrase"] = answer.reason.encode("latin-1")
+        if self._timings:
+            extensions["timings"] = lambda: answer.timings
+            extensions["traffic"] = lambda: answer.traffic
         fields = raw(answer.fields)
         # What has come with the head is handed over at once, in the library's own stream.
         content = None if steps is not None else answer.arrived()

@@ -16,6 +16,7 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from http.client import ResponseNotReady
+from types import MappingProxyType
 from typing import Any, Final
 
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
@@ -50,6 +51,8 @@ _UNSUPPORTED: Final = (
     "ssl_version",
 )
 """Arguments of urllib3's pools that change what to trust, and that this pool cannot obey."""
+
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class Seat:
@@ -151,14 +154,17 @@ class HTTPPool(HTTPConnectionPool):
         *,
         versions: Sequence[str],
         socks: Proxy | None = None,
+        settings: Mapping[str, Any] = _NONE,
         **options: Any,
     ) -> None:
+        """`settings` are of the pool's `Client`."""
         refused = [name for name in _UNSUPPORTED if options.get(name) is not None]
         if refused:
             raise ValueError(f"TrilaneAdapter has no {', '.join(refused)}: leave it out")
         super().__init__(host, port, **options)
         self.versions = tuple(versions)
         self.socks = socks
+        self._settings = settings
         self.pool_size = options.get("maxsize", 1)
         host = f"[{self.host}]" if ":" in self.host else self.host
         # With a path, which `target` replaces: so the origin is found among those parsed before.
@@ -212,6 +218,7 @@ class HTTPPool(HTTPConnectionPool):
         size = max(1, self.pool_size) if self.block else sys.maxsize
         return Client(
             **options,
+            **self._settings,
             versions=self.versions,
             max_connections=size,
             source=self.conn_kw.get("source_address"),
@@ -263,8 +270,9 @@ class HTTPSPool(HTTPPool, HTTPSConnectionPool):
 class Pools:
     """Makes the pools of one adapter, for urllib3's managers, and remembers those in use."""
 
-    def __init__(self, versions: tuple[str, ...]) -> None:
+    def __init__(self, versions: tuple[str, ...], settings: Mapping[str, Any]) -> None:
         self._versions = versions
+        self._settings = settings
         self._lock = threading.Lock()
         self._made: weakref.WeakSet[HTTPPool] = weakref.WeakSet()
 
@@ -286,7 +294,7 @@ class Pools:
             pool.retire()
 
     def _make(self, kind: type[HTTPPool], host: str, port: int, **options: Any) -> HTTPPool:
-        pool = kind(host, port, **options, versions=self._versions)
+        pool = kind(host, port, **options, versions=self._versions, settings=self._settings)
         with self._lock:
             self._made.add(pool)
         return pool

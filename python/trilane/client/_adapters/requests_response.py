@@ -10,6 +10,7 @@ from urllib3 import HTTPHeaderDict
 from urllib3.response import HTTPResponse
 
 if TYPE_CHECKING:
+    from trilane.client._flow.watching import Timings, Traffic
     from trilane.client._pool.response import Response
 
 VERSIONS: Final = {
@@ -65,7 +66,7 @@ class Content:
 
 
 class RawResponse(HTTPResponse):
-    """urllib3's response, as users of Requests know it, with two attributes more.
+    """urllib3's response, as users of Requests know it, with some attributes more.
 
     `version` is 10, 11, 20 or 30; `version_string` is `HTTP/2`, for instance.
     """
@@ -100,6 +101,16 @@ class RawResponse(HTTPResponse):
     def trailers(self) -> list[tuple[str, str]]:
         """The fields after the content; empty before its end was read."""
         return list(self._response.trailers.pairs)
+
+    @property
+    def timings(self) -> Timings | None:
+        """Where the time went so far; None unless the adapter was made with `timings=True`."""
+        return self._response.timings
+
+    @property
+    def traffic(self) -> Traffic | None:
+        """The bytes so far; None unless the adapter was made with `timings=True`."""
+        return self._response.traffic
 
     def stream(
         self, amt: int | None = BLOCK, decode_content: bool | None = None

@@ -159,10 +159,7 @@ class Settings:
             request.believe()
         prepared = self._complete(request, address, options)
         if request.for_proxy and not prepared.how.route.forwards:
-            raise InvalidRequest(
-                f"the field {FOR_PROXIES} would go to {address.origin}: user and password for a"
-                ' proxy stand in its URL, proxies="http://user:password@host:port"'
-            )
+            raise InvalidRequest(for_origin(address))
         return prepared
 
     def exactly(
@@ -212,6 +209,14 @@ class Settings:
             limits = Until.begin(limits, monotonic)
         how = how._replace(limits=limits, decodes=decode, on_informational=on_informational)
         return Prepared(request, address, how)
+
+
+def for_origin(address: Address) -> str:
+    """What to say of a field for proxies that would go to the origin."""
+    return (
+        f"the field {FOR_PROXIES} would go to {address.origin}: user and password for a"
+        ' proxy stand in its URL, proxies="http://user:password@host:port"'
+    )
 
 
 def as_meant(method: str) -> str:

@@ -76,6 +76,8 @@ class Route(NamedTuple):
     proxy: Proxy | None = None
     server_name: str | None = None
     """What TLS asks for and the certificate has to cover, where that is not the origin's host."""
+    tunnels: bool = False
+    """Whether a proxy makes a tunnel where it would be handed whole requests."""
 
     @classmethod
     def to(cls, origin: Origin, proxy: Proxy | None) -> Route:
@@ -90,7 +92,7 @@ class Route(NamedTuple):
     def forwards(self) -> bool:
         """Whether the proxy is handed whole requests (RFC 9112 §3.2.2) instead of a tunnel."""
         proxy, origin = self.proxy, self.origin
-        if proxy is None or not proxy.speaks_http:
+        if proxy is None or self.tunnels or not proxy.speaks_http:
             return False
         # A proxy over TLS is its own origin then: see `to`.
         return origin.scheme == "http" or origin == proxy.origin

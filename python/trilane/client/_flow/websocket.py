@@ -9,7 +9,9 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from trilane.client._flow.preparing import for_origin
 from trilane.client._flow.request import Field, Request, lower
+from trilane.client._flow.routes import Route
 from trilane.client.errors import (
     InvalidRequest,
     LimitExceeded,
@@ -444,17 +446,22 @@ def http_url(url: str) -> str:
 def handshake(prepared: Prepared, talk: Talk) -> Prepared:
     """The opening handshake, of the GET that it is like.
 
+    A proxy that is handed whole requests of `http` is asked for a tunnel (RFC 6455 §4.1).
+
     Raises:
-        InvalidRequest: the way goes through a proxy that is handed whole requests.
+        InvalidRequest: there is a field for the proxy, which would go through the tunnel.
     """
     request, address, how = prepared
     if "://" not in talk.url:
         talk.url = "ws" + address.url.removeprefix("http")
-    if how.route.forwards:
-        raise InvalidRequest(
-            f"{talk.url} is without TLS, and would go through the proxy {how.route.origin} that"
-            " forwards requests, which WebSockets are not: use wss://, or Client(proxies=None)"
-        )
+    proxy = how.route.proxy
+    if how.route.forwards and proxy is not None:
+        if request.for_proxy:
+            raise InvalidRequest(for_origin(address))
+        request.target = address.target
+        request.fields = [field for field in request.fields if field not in proxy.fields]
+        how = how._replace(route=Route(address.origin, proxy, tunnels=True))
+        prepared = prepared._replace(how=how)
     return prepared._replace(request=Handshake(request, talk))
 
 

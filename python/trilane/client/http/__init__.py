@@ -9,7 +9,7 @@ any order.
 
 from __future__ import annotations
 
-import http.client
+import http.client as standard
 import socket
 import ssl
 import sys
@@ -21,17 +21,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from trilane.client._flow.origins import authority
 from trilane.client.http import _dial as dial
 from trilane.client.http._request_builder import RequestBuilder
+from trilane.client.http._response import VERSION_NAMES, message
 from trilane.client.http._response import HTTPResponse as HTTPResponse
-from trilane.client.http._response import message
 
 if TYPE_CHECKING:
     from typing import Self
 
     from trilane._core import Connection
+    from trilane.client._flow.resolving import Resolver
     from trilane.client.http._sockets import SocketConnection, SocketLike
     from trilane.client.http._sockview import Sock
+    from trilane.client.tls import Pins
 
-__all__ = http.client.__all__
+__all__ = standard.__all__
 
 HTTP_PORT: Final = 80
 HTTPS_PORT: Final = 443
@@ -42,7 +44,7 @@ _DEFAULT: Final[Any] = socket._GLOBAL_DEFAULT_TIMEOUT  # type: ignore[attr-defin
 
 def __getattr__(name: str) -> Any:
     """What is not ours is that of `http.client`: exceptions, status codes, `responses`."""
-    return getattr(http.client, name)
+    return getattr(standard, name)
 
 
 class HTTPConnection(RequestBuilder):
@@ -53,6 +55,9 @@ class HTTPConnection(RequestBuilder):
     """
 
     default_port: ClassVar[int] = HTTP_PORT
+    # In `http.client`, of the request that was begun last. urllib3 makes responses of proxies by
+    # it, where it repairs `_tunnel` of older Pythons.
+    _method: str | None = None
     # A test or a library may put a function like socket.create_connection here.
     _create_connection: Callable[..., Any] | None = None
 
@@ -70,6 +75,9 @@ class HTTPConnection(RequestBuilder):
         ca: str | None = None,
         verify: dial.Verify = True,
         cert: dial.Certificate = None,
+        resolver: Resolver | None = None,
+        pins: Pins | None = None,
+        minimum_tls: str | None = None,
     ) -> None:
         """Describes a connection; none is made yet.
 
@@ -89,10 +97,13 @@ class HTTPConnection(RequestBuilder):
             ca: a file or a folder of certificate authorities to trust.
             verify: the same as `ca` or `context`; False: trust any server.
             cert: client certificate: a PEM file with its key, or certificate and key apart.
+            resolver: as for `trilane.client.Client`.
+            pins: as for `trilane.client.Client`.
+            minimum_tls: "TLSv1.2", which is the default, or "TLSv1.3".
 
         Raises:
             InvalidURL: the host or the port is not one.
-            ValueError: versions that cannot be had so.
+            ValueError: versions that cannot be had so; a pin or a version of TLS that is none.
         """
         super().__init__()
         self.timeout = timeout
@@ -105,6 +116,12 @@ class HTTPConnection(RequestBuilder):
         self._context = context
         self._verify: dial.Verify = context or ca or verify
         self._cert = cert
+        self._resolver = resolver
+        self._pins, self._minimum_tls = pins, minimum_tls
+        if pins is not None or minimum_tls is not None:
+            from trilane.client.tls import check  # noqa: PLC0415 - few have them
+
+            check(pins, minimum_tls)
         self._sock: Sock | None = None
         if secure:
             self.default_port = HTTPS_PORT  # type: ignore[misc] # of this instance
@@ -188,7 +205,10 @@ class HTTPConnection(RequestBuilder):
             self._verify,
             self._cert,
             self.source_address,
-            self._tunnel(),
+            self._wanted_tunnel(),
+            self._resolver,
+            self._pins,
+            self._minimum_tls,
         )
         if self._create_connection is not None or dial.needs_openssl(self._verify):
             made = dial.over_python_socket(
@@ -205,11 +225,33 @@ class HTTPConnection(RequestBuilder):
             self._proxy_fields = native.proxy_fields
             self._adopt(native)
 
-    def _tunnel(self) -> dial.Tunnel | None:
+    def _wanted_tunnel(self) -> dial.Tunnel | None:
         if self._tunnel_host is None or self._tunnel_port is None:
             return None
         host = _ascii(self._tunnel_host)
         return dial.Tunnel(host, self._tunnel_port, list(self._tunnel_headers.items()))
+
+    def _tunnel(self) -> None:
+        """Asks the proxy at the other end of `sock` for the tunnel.
+
+        Subclasses for `http.client` whose `connect` sets `sock` call it, urllib3's for one.
+
+        Raises:
+            errors.ProxyError: an OSError; the proxy refused. The connection is closed.
+        """
+        wanted, proxy = self._wanted_tunnel(), self._connection
+        if wanted is None or self._foreign is None:
+            return
+        try:
+            answer = cast("SocketConnection", proxy).tunnel(*wanted)
+        except BaseException:
+            self.close()
+            raise
+        self._proxy_fields = answer[2]
+        if self.debuglevel:
+            self._print_answer(*answer)
+        scheme = "https" if self.secure else "http"
+        self._adopt(dial.behind(cast("SocketConnection", proxy), self._authority_of(), scheme))
 
     def get_proxy_response_headers(self) -> HTTPMessage | None:
         """The fields by which the proxy answered; None where none was asked for a tunnel yet."""
@@ -227,6 +269,12 @@ class HTTPConnection(RequestBuilder):
         if self._tunnel_host is not None and self._tunnel_port is not None:
             host, port = self._tunnel_host, self._tunnel_port
         return authority(_ascii(host), port, self.default_port)
+
+    @property
+    def _http_vsn_str(self) -> str:
+        """In `http.client`, what stands in requests; urllib3 has it of responses."""
+        connection = self._connection
+        return VERSION_NAMES["h1" if connection is None else connection.version]
 
     @property
     def sock(self) -> Any:
@@ -250,6 +298,9 @@ class HTTPConnection(RequestBuilder):
             return
         from trilane.client.http._sockets import SocketConnection  # noqa: PLC0415 - rarely needed
 
+        before = self._connection
+        if isinstance(before, SocketConnection) and not before.outstanding:
+            before.close_file()
         self._authority = self._authority_of()
         connection = SocketConnection(
             sock,
@@ -280,7 +331,7 @@ class HTTPConnection(RequestBuilder):
             NotConnected: there is none.
         """
         if self.sock is None:
-            raise http.client.NotConnected
+            raise standard.NotConnected
         return int(self.sock.fileno())
 
     def close(self) -> None:

@@ -13,7 +13,9 @@ from trilane.client.errors import ConnectTimeout, VersionUnavailable
 if TYPE_CHECKING:
     from trilane._core import Connection
     from trilane.client._flow.request import Field
+    from trilane.client._flow.resolving import Resolver
     from trilane.client.http._sockets import SocketConnection
+    from trilane.client.tls import Pins
 
 Verify = bool | str | ssl.SSLContext | None
 Certificate = str | tuple[str, str] | None
@@ -39,6 +41,21 @@ class Destination(NamedTuple):
     certificate: Certificate
     source: tuple[str, int] | None
     tunnel: Tunnel | None
+    resolver: Resolver | None = None
+    pins: Pins | None = None
+    minimum_tls: str | None = None
+
+    def addresses(self) -> list[str] | None:
+        """Those of what is connected to, where the caller knows them.
+
+        Raises:
+            errors.ResolveError: what the resolver says is none.
+        """
+        if self.resolver is None:
+            return None
+        from trilane.client._flow.resolving import resolved  # noqa: PLC0415 - few have one
+
+        return resolved(self.resolver, self.host, self.port)
 
 
 def offered(versions: Sequence[str], secure: bool) -> tuple[str, ...]:
@@ -72,9 +89,9 @@ def native(to: Destination, timeout: float | None) -> Connection:
     """
     tls = None
     if to.secure:
-        from trilane.client.tls import tls_of  # noqa: PLC0415 - only with TLS
+        from trilane.client.tls import tls_maker  # noqa: PLC0415 - only with TLS
 
-        tls = tls_of(to.verify, to.certificate)
+        tls = tls_maker(to.verify, to.certificate, to.pins, to.minimum_tls)()
     server: Destination | Tunnel = to
     versions = to.versions
     proxy: tuple[str, int, list[Field]] | None = None
@@ -91,6 +108,7 @@ def native(to: Destination, timeout: float | None) -> Connection:
         timeout=timeout,
         source=to.source,
         proxy=proxy,
+        addresses=to.addresses(),
     )
 
 
@@ -124,20 +142,17 @@ def over_python_socket(
     Raises:
         errors.VersionUnavailable: none of the versions can be had over such a socket, or the peer
             chose none of them.
+        ValueError: there are settings that Python's sockets do not obey.
         ConnectTimeout: there is no connection in time.
         OSError: no connection, TLS or tunnel could be made.
     """
     from trilane.client.http._sockets import SocketConnection  # noqa: PLC0415 - rarely needed
 
-    if to.versions == ("h3",):
-        msg = (
-            "versions=('h3',): HTTP/3 cannot be had with a socket of Python's, nor with a context "
-            "that only OpenSSL can obey: leave that out and give ca, or add 'h2' or 'h1'"
-        )
-        raise VersionUnavailable(msg)
+    _refuse(to)
     scheme = "https" if to.secure else "http"
+    host = (to.addresses() or [to.host])[0]
     try:
-        sock: Any = create((to.host, to.port), timeout, to.source)
+        sock: Any = create((host, to.port), timeout, to.source)
     except TimeoutError as error:
         msg = f"no connection to {to.host}:{to.port} within {timeout} s"
         raise ConnectTimeout(msg) from error
@@ -161,9 +176,7 @@ def over_python_socket(
             sock.close()
             raise
     elif to.tunnel is not None:
-        # What the proxy's answer was read by may hold bytes that follow it.
-        plain = SocketConnection(sock, authority=to.authority, scheme=scheme)
-        plain.file = proxy.file
+        plain = behind(proxy, to.authority, scheme)
         plain.proxy_fields = proxy_fields
         return plain
     version = spoken(sock, to.versions)
@@ -176,6 +189,29 @@ def over_python_socket(
         raise VersionUnavailable(msg)
     made = SocketConnection(sock, authority=to.authority, scheme=scheme, version=version)
     made.proxy_fields = proxy_fields
+    return made
+
+
+def _refuse(to: Destination) -> None:
+    if to.versions == ("h3",):
+        msg = (
+            "versions=('h3',): HTTP/3 cannot be had with a socket of Python's, nor with a context "
+            "that only OpenSSL can obey: leave that out and give ca, or add 'h2' or 'h1'"
+        )
+        raise VersionUnavailable(msg)
+    if to.pins is not None or to.minimum_tls is not None:
+        msg = (
+            "pins and minimum_tls are not for sockets of Python's, nor for a context that only "
+            "OpenSSL can obey: set minimum_version of the context, or give ca in its place"
+        )
+        raise ValueError(msg)
+
+
+def behind(proxy: SocketConnection, authority: str, scheme: str) -> SocketConnection:
+    """The connection in a tunnel that a proxy has made, on the socket of the proxy's."""
+    made = type(proxy)(proxy.sock, authority=authority, scheme=scheme)
+    # What the proxy's answer was read by may hold bytes that follow it.
+    made.file = proxy.file
     return made
 
 

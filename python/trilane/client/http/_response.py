@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 VERSIONS: Final = {"h1.0": 10, "h1": 11, "h2": 20, "h3": 30}
+VERSION_NAMES: Final = {"h1.0": "HTTP/1.0", "h1": "HTTP/1.1", "h2": "HTTP/2", "h3": "HTTP/3"}
 
 
 def message(fields: list[tuple[str, str]]) -> HTTPMessage:
@@ -101,6 +102,16 @@ class HTTPResponse(ContentFile):
         self._begun = True
         if self.debuglevel > 0:
             self._print_head()
+
+    def _read_status(self) -> tuple[int, int, str]:
+        """Version, status and reason; the fields are lines of `fp` then.
+
+        urllib3 asks for these where it repairs tunnels through proxies of older Pythons.
+        """
+        self.begin()
+        lines = (f"{name}: {value}\r\n" for name, value in self._exchange.fields())
+        self.fp = io.BytesIO("".join((*lines, "\r\n")).encode("latin-1"))
+        return self.version, self.status, self.reason
 
     def _print_head(self) -> None:
         if self.version <= 11:
@@ -230,7 +241,14 @@ class HTTPResponse(ContentFile):
 
     @property
     def fp(self) -> Any:
-        """None when all has been read; else the file that a socket of Python's is read by."""
+        """None when all has been read; else the file that a socket of Python's is read by.
+
+        Raises:
+            AttributeError: the response of a connection came in chunks, which nobody else may take
+                from that file. Who asks whether there is one, as urllib3 does, calls `read` then.
+        """
+        if not self._own and self.chunked:
+            raise AttributeError("fp: chunks are read by the response itself")
         if self._ended:
             return None
         connection = getattr(self._exchange, "connection", None)

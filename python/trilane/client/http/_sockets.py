@@ -179,13 +179,13 @@ class SocketConnection:
         return status, exchange.reason, exchange.fields()
 
     def close(self) -> None:
-        """Lets go of the socket. A response that is being read keeps its file."""
+        """Lets go of the socket. A response that somebody has, and is reading, keeps its file."""
         if not self._closed:
             self._closed = True
             with contextlib.suppress(OSError):
                 self.send_output()
             self.sock.close()
-        if not self.outstanding:
+        if not any(one.began and not one.native.watch(_core.END) for one in self._running):
             self.close_file()
 
     def close_file(self) -> None:
@@ -206,6 +206,8 @@ class SocketExchange:
         self.method = method
         self.fed = 0
         """Bytes of content that were given to the codec, where they are counted."""
+        self.began = False
+        """Whether somebody was given its head."""
         self._content: bool | None = None
         self._broken = False
         self._seen = 0
@@ -236,7 +238,9 @@ class SocketExchange:
         """Waits for the final response head and gives the status."""
         while not self.native.watch(_core.HEAD):
             self.connection.pump(self)
-        return self.native.head(0)
+        status = self.native.head(0)
+        self.began = True
+        return status
 
     def wait_informational(self, timeout: float | None = None) -> int | None:
         """The next 1xx status, or None when the final head is there."""

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     import ssl
     from typing import Self
 
+    from trilane.client._flow.resolving import Resolver
     from trilane.client.hyper.contrib import HTTP20Adapter
+    from trilane.client.tls import Pins
 
 __all__ = [
     "HTTP11Connection",
@@ -85,6 +87,9 @@ class HTTPConnection:
         ca: str | None = None,
         verify: bool | str = True,
         cert: str | tuple[str, str] | None = None,
+        resolver: Resolver | None = None,
+        pins: Pins | None = None,
+        minimum_tls: str | None = None,
     ) -> None:
         """Describe a connection; the first request makes it.
 
@@ -92,7 +97,7 @@ class HTTPConnection:
         port: 80 if neither says, and 443 for `HTTP20Connection`.
         secure: TLS or not; by default only at port 443.
         ssl_context: as `context` of `trilane.client.http.HTTPConnection`, whose `ca`, `verify`,
-            `cert` and `timeout` (seconds for one wait) are here, too.
+            `cert`, `resolver`, `pins`, `minimum_tls` and `timeout` (seconds for one wait) are here.
         proxy_host, proxy_port: a proxy to go through, at 8080 unless one of them says otherwise.
 
         Raises:
@@ -121,6 +126,9 @@ class HTTPConnection:
             ca=ca,
             verify=verify,
             cert=cert,
+            resolver=resolver,
+            pins=pins,
+            minimum_tls=minimum_tls,
         )
         self._base = ""
         if self.proxy_host is not None and self.secure:
