@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ._pool.events import EventStream
     from ._pool.websocket import WebSocket as WebSocket
     from .auth import BasicAuth, BearerAuth, DigestAuth, NetRCAuth
+    from .cached import Cache as Cache
     from .errors import *  # noqa: F403 - `__all__` of `errors` says which
     from .http import HTTPConnection, HTTPResponse, HTTPSConnection
 
@@ -74,6 +75,8 @@ _HOMES: Final[dict[str, str]] = {
     "AsyncWebSocket": "._aio.websocket",
     "BasicAuth": ".auth",
     "BearerAuth": ".auth",
+    # It needs the library of an extra too.
+    "Cache": ".cached",
     "Client": "._pool",
     "Cookies": "._flow.cookies",
     "DigestAuth": ".auth",

@@ -70,6 +70,11 @@ class BaseResponse(ABC):
     its connection back.
     """
 
+    from_cache: bool = False
+    """Whether it comes from the client's cache."""
+    revalidated: bool = False
+    """Whether it does, and the server was asked whether it may."""
+
     __slots__ = (
         "_address",
         "_at",
