@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ._aio.websocket import AsyncWebSocket as AsyncWebSocket
     from ._flow.cookies import Cookies
     from ._flow.events import Event
+    from ._flow.records import HTTPSRecord
     from ._flow.repeating import Retries
     from ._flow.timeouts import Timeouts
     from ._pool import Client, Response
@@ -58,6 +59,7 @@ __all__ = [
     "HTTPConnection",
     "HTTPResponse",
     "HTTPSConnection",
+    "HTTPSRecord",
     "NetRCAuth",
     "Response",
     "Retries",
@@ -85,6 +87,7 @@ _HOMES: Final[dict[str, str]] = {
     "HTTPConnection": ".http",
     "HTTPResponse": ".http",
     "HTTPSConnection": ".http",
+    "HTTPSRecord": "._flow.records",
     "NetRCAuth": ".auth",
     "Response": "._pool",
     "Retries": "._flow.repeating",

@@ -15,6 +15,7 @@ import trilane.client.hyper
 PUBLIC = {
     "auth",
     "cached",
+    "dns",
     "errors",
     "fields",
     "http",

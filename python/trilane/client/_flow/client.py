@@ -126,7 +126,9 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
             is fresh is answered from it, what is not is validated (RFC 9111). It needs the library
             `hishel`: `trilane[cache]`.
         resolver: called with host and port, in the thread that connects, or a mapping of `host` or
-            `host:port`: the addresses to connect to; None for those of the system's resolver.
+            `host:port`: the addresses to connect to, and instances of `HTTPSRecord` where there
+            are such (RFC 9460); None for what the system's resolver says. One that asks DNS for
+            both is `trilane.client.dns.Resolver()`.
         pins: SHA-256 of keys that servers must have: `sha256//BASE64`, one or several, for all
             hosts, or in a mapping by host.
         minimum_tls: "TLSv1.2", which is the default, or "TLSv1.3".
