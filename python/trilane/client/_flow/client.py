@@ -81,6 +81,7 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
         retries: Retries | int | None = None,
         cache: CacheGiven = None,
         resolver: Resolver | None = None,
+        ech: bool = False,
         pins: Pins | None = None,
         minimum_tls: str | None = None,
         timings: bool = False,
@@ -129,6 +130,8 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
             `host:port`: the addresses to connect to, and instances of `HTTPSRecord` where there
             are such (RFC 9460); None for what the system's resolver says. One that asks DNS for
             both is `trilane.client.dns.Resolver()`.
+        ech: whether Encrypted Client Hello (RFC 9849) keeps the server's name from the network
+            where an HTTPS record has the keys; such connections are over TCP, by TLS 1.3.
         pins: SHA-256 of keys that servers must have: `sha256//BASE64`, one or several, for all
             hosts, or in a mapping by host.
         minimum_tls: "TLSv1.2", which is the default, or "TLSv1.3".
@@ -154,6 +157,7 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
             race_unannounced=race,
             unix=unix,
             resolver=resolver,
+            ech=ech,
         ).checked()
         watch = Watch.of(event_hooks, telemetry, timed=timings)
         limits, bounds = timeouts(timeout, Timeouts()), Bounds.of(max_content, max_decoded)

@@ -16,7 +16,8 @@ PATIENCE_S: Final = 3.0
 """How long an endpoint is waited for that has others behind it; those that refuse fail at once."""
 _VERSIONS: Final = {"h3": "h3", "h2": "h2", "http/1.1": "h1"}
 _KNOWN: Final = frozenset({"alpn", "no-default-alpn", "port", "ipv4hint", "ipv6hint"})
-"""Keys that are understood (RFC 9460 §14.3.2)."""
+"""Keys that are understood (RFC 9460 §14.3.2), and `ech` where it is used."""
+_ECH: Final = "ech"
 
 
 class HTTPSRecord(NamedTuple):
@@ -56,15 +57,28 @@ class HTTPSRecord(NamedTuple):
             spoken.add("h1")
         return tuple(version for version in wanted if version in spoken)
 
-    def is_for(self, wanted: Iterable[str]) -> bool:
-        """Whether a client that speaks these versions can use it (RFC 9460 §2.4.3, §8)."""
-        understood = all(key.lower() in _KNOWN for key in self.mandatory)
-        return understood and not self.is_alias and bool(self.versions(wanted))
+    def is_for(self, wanted: Iterable[str], *, ech: bool = False) -> bool:
+        """Whether a client that speaks these versions can use it (RFC 9460 §2.4.3, §8).
+
+        ech: whether it uses Encrypted Client Hello, which is offered over TCP alone.
+        """
+        known = _KNOWN | {_ECH} if ech else _KNOWN
+        understood = all(key.lower() in known for key in self.mandatory)
+        return understood and not self.is_alias and bool(self.spoken(wanted, ech=ech))
+
+    def spoken(self, wanted: Iterable[str], *, ech: bool) -> tuple[str, ...]:
+        """`versions`, without HTTP/3 where the hello is to be encrypted."""
+        spoken = self.versions(wanted)
+        if not ech or self.ech is None:
+            return spoken
+        return tuple(version for version in spoken if version != "h3")
 
 
-def usable(records: Iterable[HTTPSRecord], wanted: Sequence[str]) -> list[HTTPSRecord]:
+def usable(
+    records: Iterable[HTTPSRecord], wanted: Sequence[str], *, ech: bool = False
+) -> list[HTTPSRecord]:
     """The records that a client can use, in the order in which they are tried."""
-    found = [record for record in records if record.is_for(wanted)]
+    found = [record for record in records if record.is_for(wanted, ech=ech)]
     if len({record.priority for record in found}) < len(found):
         from random import shuffle  # noqa: PLC0415 - most have one
 

@@ -103,18 +103,24 @@ def _served(
     if not records:
         return [own]
     ways = []
-    for record in usable(records, policy.versions):
+    found = usable(records, policy.versions, ech=policy.ech)
+    for record in found:
         there = record.host or host
         way = {
             **options,
             "host": there,
             "port": record.port or attempt.port,
-            "versions": record.versions(policy.versions),
+            "versions": record.spoken(policy.versions, ech=policy.ech),
             "server_name": attempt.server_name or attempt.host,
         }
         way["addresses"] = addresses if there == host else resolved(resolver, there, way["port"])
         way["addresses"] = way["addresses"] or _hints(record, there)
+        if policy.ech:
+            way["ech"] = record.ech
         ways.append(way)
+    if policy.ech and found and all(record.ech is not None for record in found):
+        # RFC 9460 §3.1: who could make them unreachable must not learn the name by that.
+        return ways
     return [*ways, own]
 
 
