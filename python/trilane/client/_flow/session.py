@@ -214,6 +214,7 @@ class Session:
         call.address = self._address(url, get("params"))
         call.whole = whole
         call.trusted = True
+        call.sends = 0
         given = pairs(get("headers"))
         call.content = None
         if not _CONTENT.isdisjoint(options):

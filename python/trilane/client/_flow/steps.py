@@ -83,6 +83,7 @@ class Call:
         "options",
         "progress",
         "retries",
+        "sends",
         "trusted",
         "whole",
     )
@@ -101,6 +102,8 @@ class Call:
     follows: bool
     retries: Retries
     progress: Any
+    sends: int
+    """How often a request was sent for it."""
     whole: bool
     trusted: bool
     """Whether the URL may be told what was meant for the first one."""
@@ -205,7 +208,7 @@ def _redirect(call: Call, prepared: Prepared, response: BaseResponse, location: 
     call.address = there
 
 
-def _answered(  # noqa: C901 - one attempt after another
+def _answered(  # noqa: C901, PLR0912 - one attempt after another
     session: Asked, call: Call, prepared: Prepared
 ) -> Generator[Step, Any, BaseResponse]:
     """The response to one request, which may be sent several times for it."""
@@ -213,12 +216,17 @@ def _answered(  # noqa: C901 - one attempt after another
     done = 0
     while True:
         pause: float | None
+        if call.sends and prepared.how.watch is not None:
+            prepared = prepared._replace(how=prepared.how._replace(resends=call.sends))
+        call.sends += 1
         try:
             if call.cache is None:
                 response: BaseResponse = yield prepared
                 session.notice(response)
             else:
                 response = yield from _cached(call.cache, prepared, session.notice)
+                if response.from_cache and not response.revalidated:
+                    call.sends -= 1
             if call.whole and retries.total:
                 yield Load(response)
         except Error as error:
