@@ -144,6 +144,7 @@ def connect(
     proxy_scheme: str = "http",
     proxy_auth: tuple[bytes, bytes] | None = None,
     addresses: Sequence[str] | None = None,
+    ech: bytes | None = None,
 ) -> Connection:
     """Connect and shake hands.
 
@@ -158,7 +159,9 @@ def connect(
     the certificates of `tls`), "socks5" or "socks5h" (RFC 1928; with the latter it resolves the
     name of `host`), where `proxy_auth` is user and password (RFC 1929). `addresses` are those of
     what is connected to, the proxy where there is one, in the order in which they are tried; the
-    system's resolver is not asked then. `unix` is a socket to connect to in place of host and port.
+    system's resolver is not asked then. `ech` is an ECHConfigList of the server's (RFC 9849): its
+    name is encrypted, and TLS 1.3 alone is offered; not for "h3". `unix` is a socket to connect to
+    in place of host and port.
     `timeout` counts to the end of the handshake. `driven` says that an event loop will call
     `drive`; else a thread of this module answers the peer on an idle connection of HTTP/2 or
     HTTP/3.
@@ -221,8 +224,9 @@ class Connection:
         """What the handshake agreed on; None without TLS.
 
         `version`, `cipher`, `group` and `alpn` are str, such as "TLSv1.3",
-        "TLS13_AES_128_GCM_SHA256", "X25519MLKEM768" and "h2"; `resumed` is a bool; `certificates`
-        is a list of bytes, the server's chain in DER with its own first (none with h3).
+        "TLS13_AES_128_GCM_SHA256", "X25519MLKEM768" and "h2"; `resumed` and `ech`, whether the
+        server took Encrypted Client Hello, are bool; `certificates` is a list of bytes, the
+        server's chain in DER with its own first (none with h3).
         """
 
     @property

@@ -9,7 +9,20 @@ import pytest
 
 from repository import ROOT
 
-HEAVY = {"dataclasses", "email", "http", "inspect", "json", "socket", "ssl", "urllib", "asyncio"}
+HEAVY = {
+    "dataclasses",
+    "email",
+    "http",
+    "inspect",
+    "json",
+    "socket",
+    "ssl",
+    "urllib",
+    "asyncio",
+} | {
+    "hishel",
+    "sqlite3",
+}
 PROGRAMS = {
     "import": "from trilane.client import Client",
     "a client": "from trilane.client import Client; Client().close()",

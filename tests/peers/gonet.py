@@ -27,13 +27,27 @@ def program() -> str:
     return go_tool.build("gonet")
 
 
-def start(folder: Path, leaf: Leaf, *, client_ca: Path | None = None) -> Peer:
-    """Start it in `folder`; `client_ca` makes it demand a certificate of that authority."""
+def start(
+    folder: Path,
+    leaf: Leaf,
+    *,
+    client_ca: Path | None = None,
+    ech_name: str | None = None,
+    ech_retry: bool = True,
+) -> Peer:
+    """Start it in `folder`; `client_ca` makes it demand a certificate of that authority.
+
+    `ech_name` is the public name of Encrypted Client Hello, whose ECHConfigList is in `ech`;
+    `ech_retry` says whether those who used another one get it.
+    """
     plain, tls = free_port(), free_port()
     argv = [program(), "-plain", f"{HOST}:{plain}", "-tls", f"{HOST}:{tls}"]
     argv += ["-cert", str(leaf.cert), "-key", str(leaf.key)]
     if client_ca is not None:
         argv += ["-client-ca", str(client_ca)]
+    if ech_name is not None:
+        argv += ["-ech-name", ech_name, "-ech-list", str(folder / "ech")]
+        argv += [f"-ech-retry={str(ech_retry).lower()}"]
     process = Process(argv, folder, ready=lambda: listens(plain) and listens(tls), name="gonet")
     bases = {"h1": cleartext(plain), "h2c": cleartext(plain), "h1s": secure(tls), "h2": secure(tls)}
     return Peer(process, bases, leaf.ca, upload="/echo", echoes=True)

@@ -39,6 +39,8 @@ pub struct ConnectOptions {
     /// The addresses of the host that is connected to, the proxy where there is one, in the order in
     /// which to try them; without them the system's resolver is asked.
     pub addresses: Option<Vec<IpAddr>>,
+    /// An ECHConfigList of the server's, from its HTTPS record; over TCP alone.
+    pub ech: Option<Vec<u8>>,
 }
 
 /// A proxy that tunnels.

@@ -44,6 +44,8 @@ pub struct TlsInfo {
     pub alpn: String,
     /// Whether the session was resumed.
     pub resumed: bool,
+    /// Whether the server took Encrypted Client Hello.
+    pub ech: bool,
     /// The server's certificates in DER, its own first.
     pub certificates: Vec<Vec<u8>>,
 }
@@ -126,6 +128,7 @@ impl From<tls::Info> for TlsInfo {
             group: info.group,
             alpn: String::from_utf8_lossy(&info.alpn).into_owned(),
             resumed: info.resumed,
+            ech: info.ech,
             certificates: Vec::new(),
         }
     }

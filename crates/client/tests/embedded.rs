@@ -67,6 +67,7 @@ fn options(versions: &[Version]) -> ConnectOptions {
         driven: false,
         unix: None,
         addresses: None,
+        ech: None,
     }
 }
 

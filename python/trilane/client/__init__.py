@@ -34,12 +34,14 @@ if TYPE_CHECKING:
     from ._aio.websocket import AsyncWebSocket as AsyncWebSocket
     from ._flow.cookies import Cookies
     from ._flow.events import Event
+    from ._flow.records import HTTPSRecord
     from ._flow.repeating import Retries
     from ._flow.timeouts import Timeouts
     from ._pool import Client, Response
     from ._pool.events import EventStream
     from ._pool.websocket import WebSocket as WebSocket
     from .auth import BasicAuth, BearerAuth, DigestAuth, NetRCAuth
+    from .cached import Cache as Cache
     from .errors import *  # noqa: F403 - `__all__` of `errors` says which
     from .http import HTTPConnection, HTTPResponse, HTTPSConnection
 
@@ -57,6 +59,7 @@ __all__ = [
     "HTTPConnection",
     "HTTPResponse",
     "HTTPSConnection",
+    "HTTPSRecord",
     "NetRCAuth",
     "Response",
     "Retries",
@@ -74,6 +77,8 @@ _HOMES: Final[dict[str, str]] = {
     "AsyncWebSocket": "._aio.websocket",
     "BasicAuth": ".auth",
     "BearerAuth": ".auth",
+    # It needs the library of an extra too.
+    "Cache": ".cached",
     "Client": "._pool",
     "Cookies": "._flow.cookies",
     "DigestAuth": ".auth",
@@ -82,6 +87,7 @@ _HOMES: Final[dict[str, str]] = {
     "HTTPConnection": ".http",
     "HTTPResponse": ".http",
     "HTTPSConnection": ".http",
+    "HTTPSRecord": "._flow.records",
     "NetRCAuth": ".auth",
     "Response": "._pool",
     "Retries": "._flow.repeating",

@@ -38,6 +38,7 @@ _BUCKETS: Final = (
 _SECRET: Final = frozenset({"awsaccesskeyid", "signature", "sig", "x-goog-signature"})
 """Parameters of a query whose values the conventions have redacted, in lower case."""
 _FIRST_ERROR: Final = 400
+_RESENDS: Final = "http.request.resend_count"
 
 Value = str | int
 
@@ -76,14 +77,19 @@ class Telemetry:
         )
         if method == "_OTHER":
             span.set_attribute("http.request.method_original", request.method)
+        if request.resends:
+            span.set_attribute(_RESENDS, request.resends)
         propagate.inject(request.headers, trace.set_span_in_context(span))
-        return _Observation(span, self._duration, attributes)
+        return _Observation(span, self._duration, attributes, request.resends)
 
 
 class _Observation:
     """One request."""
 
-    def __init__(self, span: Span, duration: Histogram, attributes: dict[str, Value]) -> None:
+    def __init__(
+        self, span: Span, duration: Histogram, attributes: dict[str, Value], resends: int
+    ) -> None:
+        self._resends = resends
         self._span = span
         self._duration = duration
         self._attributes = attributes
@@ -119,7 +125,7 @@ class _Observation:
             self._span.record_exception(error)
             self._span.set_status(Status(StatusCode.ERROR, str(error)))
         if sends > 1:
-            self._span.set_attribute("http.request.resend_count", sends - 1)
+            self._span.set_attribute(_RESENDS, self._resends + sends - 1)
         # In the context of the span, so that a sample of the duration leads to it.
         self._duration.record(
             time.perf_counter() - self._began,

@@ -13,10 +13,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from client.face import MakeClient
+from client.pool.recorder import Recorder
 from client.pool.test_inside import _closes_after_the_first
 from peers import chaos
 from peers.peer import Peer
-from trilane.client import errors
+from trilane.client import Retries, errors
 from trilane.client._pool import Client
 from trilane.client.otel import Telemetry
 
@@ -112,6 +113,31 @@ def test_what_is_sent_again_is_counted(make_client: MakeClient, recorded: Record
     first, second = recorded.spans
     assert "http.request.resend_count" not in first.attributes
     assert second.attributes["http.request.resend_count"] == 1
+
+
+def test_each_step_of_a_call_is_a_span_that_says_which(
+    make_client: MakeClient, recorder: Recorder, recorded: Recorded
+) -> None:
+    client = make_client(
+        telemetry=recorded.telemetry,
+        follow_redirects=True,
+        retries=Retries(2, backoff=0.0),
+    )
+    end = f"{recorder.base}/flaky?times=2"
+    assert client.get(recorder.redirect(302, end)).status == 200
+    told = [
+        (
+            span.attributes["http.response.status_code"],
+            span.attributes.get("http.request.resend_count"),
+        )
+        for span in recorded.spans
+    ]
+    assert told == [(302, None), (503, 1), (503, 2), (200, 3)]
+    sent = [got.field("traceparent") for got in recorder.got]
+    contexts = [f"{span.context.span_id:016x}" for span in recorded.spans]
+    assert [(value or "").split("-")[2] for value in sent] == contexts
+    client.get(f"{recorder.base}/")
+    assert "http.request.resend_count" not in recorded.spans[-1].attributes
 
 
 def test_a_span_ends_with_its_response(

@@ -29,9 +29,15 @@ func main() {
 	cert := flag.String("cert", "", "certificate, PEM")
 	key := flag.String("key", "", "private key, PEM")
 	clientCA := flag.String("client-ca", "", "demand a client certificate of this authority, PEM")
+	echName := flag.String("ech-name", "", "public name of Encrypted Client Hello, which is taken then")
+	echList := flag.String("ech-list", "", "file that gets its ECHConfigList")
+	echRetry := flag.Bool("ech-retry", true, "whether those who used another key get that")
 	flag.Parse()
 
 	config, err := tlsConfig(*cert, *key, *clientCA)
+	if err == nil && *echName != "" {
+		err = offerECH(config, *echName, *echList, *echRetry)
+	}
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -130,6 +136,7 @@ func routes() http.Handler {
 	mux.HandleFunc("/hints", hints)
 	mux.HandleFunc("/close", closing)
 	mux.HandleFunc("/sni", serverName)
+	mux.HandleFunc("/ech", hello)
 	return mux
 }
 

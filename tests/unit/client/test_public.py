@@ -12,7 +12,20 @@ import trilane.client
 import trilane.client.http
 import trilane.client.hyper
 
-PUBLIC = {"auth", "errors", "fields", "http", "httpx", "httpx2", "hyper", "otel", "requests", "tls"}
+PUBLIC = {
+    "auth",
+    "cached",
+    "dns",
+    "errors",
+    "fields",
+    "http",
+    "httpx",
+    "httpx2",
+    "hyper",
+    "otel",
+    "requests",
+    "tls",
+}
 
 
 def test_nothing_else_is_public() -> None:

@@ -44,6 +44,7 @@ impl Collector {
             driven: false,
             unix: None,
             addresses: None,
+            ech: None,
         };
         let own = [
             ("content-type", "application/x-protobuf"),

@@ -133,6 +133,7 @@ impl<'a> Caller<'a> {
             driven: false,
             unix: route.unix.clone(),
             addresses: None,
+            ech: None,
         };
         let connection =
             Connection::connect(&connect, &mut Patient).map_err(|error| lost(text, &error))?;

@@ -1,5 +1,6 @@
 //! From a name to a connection: addresses in turn (RFC 8305), HTTP/3 beside TCP.
 
+mod qlog;
 mod resolve;
 mod tcp;
 mod udp;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use trilane_connection::{StreamConfig, TlsConfig, Tunnel};
+use trilane_transport::tls;
 use trilane_wire::h2;
 
 use crate::connection::Ready;
@@ -69,6 +71,8 @@ impl Attempt {
 }
 
 /// Connects, and shakes hands.
+///
+/// A server that cannot open an encrypted hello is asked once more with what it gave instead (RFC 9849 §6.1.6).
 pub(crate) fn connect(
     options: &ConnectOptions,
     patience: &mut dyn Patience,
@@ -77,6 +81,27 @@ pub(crate) fn connect(
     let deadline = options
         .timeout
         .and_then(|timeout| Instant::now().checked_add(timeout));
+    let mut offered = None;
+    let outcome = connect_once(options, deadline, patience, &mut offered);
+    match (outcome, offered.and_then(|tls| tls.ech_retry())) {
+        (Err(_), Some(ech)) => {
+            let again = ConnectOptions {
+                ech,
+                ..options.clone()
+            };
+            connect_once(&again, deadline, patience, &mut None)
+        }
+        (outcome, _) => outcome,
+    }
+}
+
+/// `offered` becomes what TLS offered over TCP.
+fn connect_once(
+    options: &ConnectOptions,
+    deadline: Option<Instant>,
+    patience: &mut dyn Patience,
+    offered: &mut Option<tls::Config>,
+) -> Result<Ready, Error> {
     let mut waiting = Waiting {
         deadline,
         patience,
@@ -112,7 +137,9 @@ pub(crate) fn connect(
             return Err(Error::new(Kind::Connect, message));
         }
     }
-    let mut ready = Race::new(options, addresses, named)?.run(&mut waiting)?;
+    let race = Race::new(options, addresses, named)?;
+    *offered = race.config.tls.as_ref().map(|tls| tls.config.clone());
+    let mut ready = race.run(&mut waiting)?;
     ready.facts.setup.dns = dns;
     Ok(ready)
 }
@@ -201,11 +228,17 @@ fn configure(options: &ConnectOptions, named: Option<IpAddr>) -> Result<StreamCo
         .filter(|version| *version != Version::H3)
         .collect();
     let name = options.server_name.as_ref().unwrap_or(&options.host);
+    let mut config = tls.tcp(&versions);
+    if let Some(list) = &options.ech {
+        config = config
+            .with_ech(list)
+            .map_err(|error| Error::new(Kind::Tls, error.to_string()))?;
+    }
     Ok(StreamConfig {
         tunnel,
         proxy_tls,
         tls: Some(TlsConfig {
-            config: tls.tcp(&versions),
+            config,
             server_name: name.clone(),
         }),
         ..stream_config(&versions)
@@ -222,6 +255,8 @@ fn check(options: &ConnectOptions) -> Result<(), Error> {
         "HTTP/3 does not go through a proxy: allow h2 or h1 too"
     } else if options.unix.is_some() && versions.as_slice() == [Version::H3] {
         "HTTP/3 does not go over a Unix socket"
+    } else if options.ech.is_some() && versions.contains(&Version::H3) {
+        "Encrypted Client Hello is offered over TCP alone: leave h3 out"
     } else if options.tls.is_none() && options.needs_tls() {
         "https needs certificates to trust"
     } else {
@@ -317,6 +352,8 @@ impl<'a> Race<'a> {
                         next += options.race.min(LONGEST_RACE);
                         break;
                     }
+                    // The caller's own mistake would be passed over where TCP is there too.
+                    Err(error) if error.kind == Kind::Local => return Err(error),
                     Err(error) => failure = Some(error),
                 }
             }

@@ -8,7 +8,7 @@ use trilane_connection::{Quic, QuicConfig};
 use trilane_socket::{Unmade, udp};
 use trilane_wire::h3;
 
-use super::Step;
+use super::{Step, qlog};
 use crate::connection::Ready;
 use crate::link::{self, Link, Socket, Turn};
 use crate::slots::Slots;
@@ -41,7 +41,7 @@ impl UdpAttempt {
             })?;
         let name = options.server_name.as_ref().unwrap_or(&options.host);
         let config = QuicConfig {
-            quic: tls.quic()?,
+            quic: qlog::logged(tls.quic()?, &format!("{name} at {peer}"))?,
             h3: h3::Config::default(),
             server_name: name.trim_matches(['[', ']']).to_owned(),
         };

@@ -16,7 +16,7 @@ use super::{errors, waiting};
 #[pyo3(signature = (
     host, port, *, scheme = "https", versions = None, tls = None, server_name = None, timeout = None,
     source = None, proxy = None, race = 0.25, unix = None, driven = false,
-    proxy_scheme = "http", proxy_auth = None, addresses = None,
+    proxy_scheme = "http", proxy_auth = None, addresses = None, ech = None,
 ))]
 #[expect(clippy::too_many_arguments, reason = "named in Python")]
 pub(crate) fn connect(
@@ -36,6 +36,7 @@ pub(crate) fn connect(
     proxy_scheme: &str,
     proxy_auth: Option<(Vec<u8>, Vec<u8>)>,
     addresses: Option<Vec<IpAddr>>,
+    ech: Option<Vec<u8>>,
 ) -> PyResult<PyConnection> {
     let secure = is_secure(py, scheme)?;
     let versions = versions_of(py, versions, secure)?;
@@ -60,6 +61,7 @@ pub(crate) fn connect(
         driven,
         unix,
         addresses,
+        ech,
     };
     waiting::wait(py, |patience| Connection::connect(&options, patience)).map(PyConnection::new)
 }

@@ -51,6 +51,7 @@ fn dict<'py>(py: Python<'py>, info: &TlsInfo) -> PyResult<Bound<'py, PyDict>> {
     dict.set_item("group", &info.group)?;
     dict.set_item("alpn", &info.alpn)?;
     dict.set_item("resumed", info.resumed)?;
+    dict.set_item("ech", info.ech)?;
     let certificates = info.certificates.iter().map(|der| PyBytes::new(py, der));
     dict.set_item("certificates", PyList::new(py, certificates)?)?;
     Ok(dict)

@@ -1,12 +1,13 @@
 //! What a connection grants and asks.
 
 use std::fmt;
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
-    AckFrequencyConfig, ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig,
+    AckFrequencyConfig, ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, QlogConfig,
     TransportConfig, VarInt,
 };
 
@@ -107,7 +108,7 @@ pub struct Config {
     pub(super) client: ClientConfig,
     pub(super) tls: Arc<rustls::ClientConfig>,
     endpoint: Arc<EndpointConfig>,
-    discovers_mtu: bool,
+    options: Options,
     pub(super) handshake_timeout: Duration,
 }
 
@@ -119,37 +120,7 @@ impl Config {
 
     /// As [`Self::new`], from rustls itself.
     pub fn from_rustls(tls: Arc<rustls::ClientConfig>, options: &Options) -> Result<Self, Error> {
-        let wrong = |what: &str| Error::new(ErrorKind::Options, what);
-        let window = |value| VarInt::from_u64(value).map_err(|_| wrong("a window above 2^62-1"));
-
-        let mut transport = TransportConfig::default();
-        transport
-            .max_concurrent_bidi_streams(VarInt::from_u32(0))
-            // Control, QPACK encoder, QPACK decoder, and some that are reserved to be ignored.
-            .max_concurrent_uni_streams(VarInt::from_u32(8))
-            .stream_receive_window(window(options.stream_window)?)
-            .receive_window(window(options.connection_window)?)
-            .send_window(options.send_window)
-            .keep_alive_interval(options.keep_alive)
-            .datagram_receive_buffer_size(None)
-            .initial_mtu(options.initial_mtu.max(1200))
-            .congestion_controller_factory(options.congestion.factory())
-            .ack_frequency_config(options.ack_frequency.map(|every| {
-                let mut config = AckFrequencyConfig::default();
-                // As many may come without being acknowledged at once.
-                config.ack_eliciting_threshold(every.saturating_sub(1).into());
-                config
-            }))
-            .mtu_discovery_config(options.mtu_discovery.map(|bound| {
-                let mut config = MtuDiscoveryConfig::default();
-                config.upper_bound(bound);
-                config
-            }));
-        transport.max_idle_timeout(match options.max_idle_timeout {
-            Duration::ZERO => None,
-            time => Some(IdleTimeout::try_from(time).map_err(|_| wrong("an endless timeout"))?),
-        });
-
+        let transport = transport(options)?;
         let mut endpoint = EndpointConfig::default();
         endpoint
             .max_udp_payload_size(options.max_udp_payload)
@@ -163,17 +134,68 @@ impl Config {
             client,
             tls,
             endpoint: Arc::new(endpoint),
-            discovers_mtu: options.mtu_discovery.is_some(),
+            options: options.clone(),
             handshake_timeout: options.handshake_timeout,
         })
     }
-}
 
-impl Config {
+    /// The same for one connection, of which quinn-proto writes a qlog to `log`: JSON-SEQ, a record for each
+    /// packet and each change of what congestion control knows.
+    pub fn logged(&self, log: Box<dyn Write + Send + Sync>, title: String) -> Result<Self, Error> {
+        let mut qlog = QlogConfig::default();
+        qlog.writer(log).title(Some(title));
+        let Some(stream) = qlog.into_stream() else {
+            return Err(wrong("a qlog that cannot be written to"));
+        };
+        let mut transport = transport(&self.options)?;
+        transport.qlog_stream(Some(stream));
+        let mut config = self.clone();
+        config.client.transport_config(Arc::new(transport));
+        Ok(config)
+    }
+
     /// What knows the ids of connections, without any.
     pub(super) fn new_endpoint(&self) -> quinn_proto::Endpoint {
-        quinn_proto::Endpoint::new(self.endpoint.clone(), None, self.discovers_mtu, None)
+        let discovers_mtu = self.options.mtu_discovery.is_some();
+        quinn_proto::Endpoint::new(self.endpoint.clone(), None, discovers_mtu, None)
     }
+}
+
+fn wrong(what: &str) -> Error {
+    Error::new(ErrorKind::Options, what)
+}
+
+fn transport(options: &Options) -> Result<TransportConfig, Error> {
+    let window = |value| VarInt::from_u64(value).map_err(|_| wrong("a window above 2^62-1"));
+
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(0))
+        // Control, QPACK encoder, QPACK decoder, and some that are reserved to be ignored.
+        .max_concurrent_uni_streams(VarInt::from_u32(8))
+        .stream_receive_window(window(options.stream_window)?)
+        .receive_window(window(options.connection_window)?)
+        .send_window(options.send_window)
+        .keep_alive_interval(options.keep_alive)
+        .datagram_receive_buffer_size(None)
+        .initial_mtu(options.initial_mtu.max(1200))
+        .congestion_controller_factory(options.congestion.factory())
+        .ack_frequency_config(options.ack_frequency.map(|every| {
+            let mut config = AckFrequencyConfig::default();
+            // As many may come without being acknowledged at once.
+            config.ack_eliciting_threshold(every.saturating_sub(1).into());
+            config
+        }))
+        .mtu_discovery_config(options.mtu_discovery.map(|bound| {
+            let mut config = MtuDiscoveryConfig::default();
+            config.upper_bound(bound);
+            config
+        }));
+    transport.max_idle_timeout(match options.max_idle_timeout {
+        Duration::ZERO => None,
+        time => Some(IdleTimeout::try_from(time).map_err(|_| wrong("an endless timeout"))?),
+    });
+    Ok(transport)
 }
 
 impl fmt::Debug for Config {

@@ -134,6 +134,7 @@ impl Session {
                 .unwrap_or_default(),
             // Whether it was offered, `quinn_proto::Connection` knows.
             early_data: None,
+            ech: false,
         })
     }
 }

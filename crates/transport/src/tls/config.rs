@@ -18,6 +18,7 @@ use rustls::{
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
+use super::ech::{self, Rejection};
 use super::pins::Pinned;
 use super::tickets::Tickets;
 use super::{Error, Options, TlsVersion, keys, words};
@@ -26,6 +27,9 @@ use super::{Error, Options, TlsVersion, keys, words};
 #[derive(Clone, Debug)]
 pub struct Config {
     rustls: Arc<ClientConfig>,
+    verifier: Arc<dyn ServerCertVerifier>,
+    /// What became of Encrypted Client Hello, where it is offered.
+    ech: Option<Arc<Rejection>>,
 }
 
 impl Config {
@@ -49,9 +53,10 @@ impl Config {
                 .build()
                 .map_err(|error| Error(format!("certificates cannot be verified: {error}")))?
         };
+        let verifier = Pinned::over(verifier, &options.pins);
         let builder = builder
             .dangerous()
-            .with_custom_certificate_verifier(Pinned::over(verifier, &options.pins));
+            .with_custom_certificate_verifier(Arc::clone(&verifier));
 
         let mut config = match &options.client {
             None => builder.with_no_client_auth(),
@@ -83,6 +88,8 @@ impl Config {
         }
         Ok(Self {
             rustls: Arc::new(config),
+            verifier,
+            ech: None,
         })
     }
 
@@ -93,6 +100,45 @@ impl Config {
         config.alpn_protocols = alpn;
         Self {
             rustls: Arc::new(config),
+            ..self.clone()
+        }
+    }
+
+    /// The same for the servers of an ECHConfigList: it says TLS 1.3 alone, and the name of the server
+    /// to nobody else. One that rejects it fails the handshake, and [`Self::ech_retry`] tells.
+    pub fn with_ech(&self, list: &[u8]) -> Result<Self, Error> {
+        let old = &self.rustls;
+        let mut config = ClientConfig::builder_with_provider(Arc::clone(old.crypto_provider()))
+            .with_ech(ech::mode(list)?)
+            .map_err(|error| Error(format!("TLS cannot be offered: {error}")))?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::clone(&self.verifier))
+            .with_client_cert_resolver(Arc::clone(&old.client_auth_cert_resolver));
+        config.alpn_protocols.clone_from(&old.alpn_protocols);
+        config.enable_early_data = old.enable_early_data;
+        config.enable_secret_extraction = old.enable_secret_extraction;
+        config.resumption = old.resumption.clone();
+        config.key_log = Arc::clone(&old.key_log);
+        Ok(Self {
+            rustls: Arc::new(config),
+            verifier: Arc::clone(&self.verifier),
+            ech: Some(Arc::default()),
+        })
+    }
+
+    /// Whether a server has rejected the offer of [`Self::with_ech`], and with what it is to be asked again:
+    /// without ECH where it gave nothing (RFC 9849 §6.1.6).
+    pub fn ech_retry(&self) -> Option<ech::Retry> {
+        self.ech.as_ref()?.retry()
+    }
+
+    pub(super) fn offers_ech(&self) -> bool {
+        self.ech.is_some()
+    }
+
+    pub(super) fn notice(&self, error: &rustls::Error) {
+        if let Some(rejection) = &self.ech {
+            rejection.notice(error);
         }
     }
 

@@ -22,6 +22,8 @@ pub(super) struct Handshake {
     rustls: UnbufferedClientConnection,
     /// Whether the server has taken early data, where it was offered; `Some(false)` before it is known.
     early_data: Option<bool>,
+    /// Whether Encrypted Client Hello is offered: whoever rejects that does not get to the end.
+    ech: bool,
 }
 
 impl Handshake {
@@ -29,6 +31,7 @@ impl Handshake {
         Ok(Self {
             rustls: UnbufferedClientConnection::new(config.rustls().clone(), name)?,
             early_data: None,
+            ech: config.offers_ech(),
         })
     }
 
@@ -66,6 +69,7 @@ impl Handshake {
             resumed: self.rustls.handshake_kind() == Some(HandshakeKind::Resumed),
             alpn: self.rustls.alpn_protocol().unwrap_or_default().to_vec(),
             early_data: self.early_data,
+            ech: self.ech,
         })
     }
 

@@ -1,6 +1,7 @@
 //! TLS 1.2 and 1.3 (RFC 8446) by rustls, bytes in and bytes out.
 
 mod config;
+mod ech;
 mod handshake;
 mod keys;
 mod pins;
@@ -75,6 +76,8 @@ pub struct Info {
     pub alpn: Vec<u8>,
     /// Whether the server took early data, where it was offered.
     pub early_data: Option<bool>,
+    /// Whether the server took Encrypted Client Hello.
+    pub ech: bool,
 }
 
 /// How a byte stream has ended, with TLS on it or without: `failed` where the transport said so.

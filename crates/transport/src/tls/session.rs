@@ -326,6 +326,7 @@ impl Session {
     }
 
     fn describe(&self, error: &rustls::Error) -> Error {
+        self.config.notice(error);
         words::describe(error, &self.server, &self.config.rustls().alpn_protocols)
     }
 }

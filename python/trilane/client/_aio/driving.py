@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import Protocol
+from typing import Any, Protocol
 
 from trilane.client._flow.preparing import Prepared
 from trilane.client._flow.steps import Drain, Flow, Load, Step
@@ -53,7 +53,7 @@ async def drive(pool: Pool, flow: Flow, *, whole: bool, ask: Ask = send_timed) -
         flow.close()
 
 
-async def _done(pool: Pool, step: Step, ask: Ask, *, whole: bool) -> AsyncResponse | None:
+async def _done(pool: Pool, step: Step, ask: Ask, *, whole: bool) -> Any:
     if isinstance(step, Prepared):
         return await ask(pool, step, whole=whole)
     if isinstance(step, float):
@@ -62,4 +62,8 @@ async def _done(pool: Pool, step: Step, ask: Ask, *, whole: bool) -> AsyncRespon
         await step.response.load_at_once()
     elif isinstance(step, Drain):
         await step.response.drain(step.most)
+    else:
+        from .caching import done  # noqa: PLC0415 - only with cache=
+
+        return await done(pool, step)
     return None

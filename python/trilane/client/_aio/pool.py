@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar, TypeVarTuple
 
 from trilane._core import HEAD, Connection, Exchange, Tls, connect
 from trilane.client._flow import log
 from trilane.client._flow.origins import Origin
-from trilane.client._flow.resolving import arguments
+from trilane.client._flow.resolving import opened
 from trilane.client._flow.routes import Attempt, Entry, Policy
 from trilane.client._flow.routing import Router
 from trilane.client._flow.timeouts import pool_timeout, response_timeout
@@ -54,7 +55,6 @@ class Pool:
         self.queued = 0
         """Calls that wait for a connection with room."""
         self._tls = tls
-        self._resolver = policy.resolver
         self._source = source
         self._deadlines = Deadlines(loop)
         self._connecting: dict[Attempt, Call] = {}
@@ -202,13 +202,9 @@ class Pool:
         """In a thread: connect and tell the loop."""
         outcome: Connection | Exception
         try:
-            outcome = connect(
-                **arguments(attempt, self._resolver),
-                tls=self._tls() if attempt.needs_tls else None,
-                timeout=timeout,
-                source=self._source,
-                driven=True,
-            )
+            tls = self._tls() if attempt.needs_tls else None
+            way = partial(connect, tls=tls, source=self._source, driven=True)
+            outcome = opened(attempt, self.router.policy, way, timeout)
         except Exception as error:  # noqa: BLE001 # it is raised in the task that waits
             outcome = error
         try:

@@ -30,7 +30,7 @@ class AsyncResponse(BaseResponse):
     file. What was given in pieces is not.
     """
 
-    __slots__ = ("_call", "_ended", "_exchange", "_link")
+    __slots__ = ("_call", "_ended", "_exchange", "_link", "_saving")
 
     def __init__(self, call: Call, status: int, prepared: Prepared) -> None:
         if call.exchange is None or call.link is None:

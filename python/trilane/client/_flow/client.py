@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from trilane.client._flow.cookies import CookiesGiven
     from trilane.client._flow.forms import Params
     from trilane.client.auth import AuthGiven
+    from trilane.client.cached import CacheGiven
     from trilane.client.tls import Certificate, Pins, Verify
 
 Answer = TypeVar("Answer")
@@ -78,7 +79,9 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
         follow_redirects: bool = False,
         max_redirects: int = MOST,
         retries: Retries | int | None = None,
+        cache: CacheGiven = None,
         resolver: Resolver | None = None,
+        ech: bool = False,
         pins: Pins | None = None,
         minimum_tls: str | None = None,
         timings: bool = False,
@@ -120,8 +123,15 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
             further than the origin that was asked.
         retries: how often a request is sent again, or `Retries(...)`, beyond what the server
             provably did not process.
+        cache: True for one in memory, the path of a file, or a `trilane.client.cached.Cache`: what
+            is fresh is answered from it, what is not is validated (RFC 9111). It needs the library
+            `hishel`: `trilane[cache]`.
         resolver: called with host and port, in the thread that connects, or a mapping of `host` or
-            `host:port`: the addresses to connect to; None for those of the system's resolver.
+            `host:port`: the addresses to connect to, and instances of `HTTPSRecord` where there
+            are such (RFC 9460); None for what the system's resolver says. One that asks DNS for
+            both is `trilane.client.dns.Resolver()`.
+        ech: whether Encrypted Client Hello (RFC 9849) keeps the server's name from the network
+            where an HTTPS record has the keys; such connections are over TCP, by TLS 1.3.
         pins: SHA-256 of keys that servers must have: `sha256//BASE64`, one or several, for all
             hosts, or in a mapping by host.
         minimum_tls: "TLSv1.2", which is the default, or "TLSv1.3".
@@ -147,6 +157,7 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
             race_unannounced=race,
             unix=unix,
             resolver=resolver,
+            ech=ech,
         ).checked()
         watch = Watch.of(event_hooks, telemetry, timed=timings)
         limits, bounds = timeouts(timeout, Timeouts()), Bounds.of(max_content, max_decoded)
@@ -168,6 +179,7 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
             follow_redirects=follow_redirects,
             max_redirects=max_redirects,
             retries=retries,
+            cache=cache,
         )
         self._begin()
 

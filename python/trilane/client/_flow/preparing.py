@@ -68,6 +68,8 @@ class How(NamedTuple):
     watched: Watched | None = None
     """What is seen of this one, once it is on its way."""
     on_step: OnStep | None = None
+    resends: int = 0
+    """How often requests were sent before for the same call; told where it is watched."""
 
 
 class Prepared(NamedTuple):

@@ -1,45 +1,127 @@
-"""Addresses that the caller knows better than the system's resolver."""
+"""Addresses, and HTTPS records, that the caller knows better than the system's resolver."""
 
 from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from trilane.client.errors import ResolveError
+from trilane.client.errors import Error, ResolveError
 
 if TYPE_CHECKING:
-    from trilane.client._flow.routes import Attempt
+    from trilane.client._flow.records import HTTPSRecord
+    from trilane.client._flow.routes import Attempt, Policy
 
-Addresses: TypeAlias = str | Iterable[str]
-Resolver: TypeAlias = Callable[[str, int], Addresses | None] | Mapping[str, Addresses]
-"""From host and port to addresses; a mapping has `host:port` or `host` as its keys.
+Answer: TypeAlias = "str | HTTPSRecord | Iterable[str | HTTPSRecord]"
+Resolver: TypeAlias = "Callable[[str, int], Answer | None] | Mapping[str, Answer]"
+"""From host and port to addresses and HTTPS records; a mapping has `host:port` or `host` as keys.
 
-None, or no such key: the system's resolver is asked.
+None, or no such key: the system's resolver is asked. Where it has a method `addresses`, that is
+called with a host for which no records are wanted: a record's target, a proxy, a URL without TLS.
 """
+Opened = TypeVar("Opened")
 
 
-def arguments(attempt: Attempt, resolver: Resolver | None) -> dict[str, Any]:
-    """Arguments of `_core.connect`, with the addresses that the caller knows.
+def opened(
+    attempt: Attempt,
+    policy: Policy,
+    connect: Callable[..., Opened],
+    timeout: float | None,
+) -> Opened:
+    """What `connect` gives for an attempt, at the first place where that succeeds.
 
-    In a thread that may wait: the resolver is the caller's.
+    In a thread that may wait: the resolver is the caller's. `connect` is `_core.connect` with what
+    does not depend on the place; all places together have `timeout` seconds.
 
     Raises:
-        ResolveError: there is none, or what was given is no address.
+        ResolveError: there is no address, or what was given is none.
+        Error: as `connect`, for the last place.
     """
+    ways = list(_ways(attempt, policy))
+    if len(ways) == 1:
+        return connect(**ways[0], timeout=timeout)
+    from trilane.client._flow.records import share  # noqa: PLC0415 - only with records
+
+    until = None if timeout is None else monotonic() + timeout
+    while True:
+        way = ways.pop(0)
+        left = None if until is None else max(until - monotonic(), 0.0)
+        try:
+            return connect(**way, timeout=share(left, others=len(ways)))
+        except Error:
+            if not ways:
+                raise
+
+
+def _ways(attempt: Attempt, policy: Policy) -> Iterable[dict[str, Any]]:
+    """Arguments of `_core.connect` for each place that is tried, in their order."""
+    resolver = policy.resolver
     options: dict[str, Any] = {**attempt.options()}
     if resolver is None or attempt.unix is not None:
-        return options
+        return [options]
     tunnel = attempt.tunnel
-    if tunnel is not None and tunnel.origin.scheme == "socks5":
-        # The proxy is told an address, and this resolver is to find it.
-        found = resolved(resolver, attempt.host, attempt.port)
-        if found:
-            options["host"] = found[0]
-            options["server_name"] = attempt.server_name or attempt.host
-    place = attempt if tunnel is None else tunnel.origin
-    options["addresses"] = resolved(resolver, place.host, place.port)
-    return options
+    if tunnel is not None:
+        if tunnel.origin.scheme == "socks5":
+            # The proxy is told an address, and this resolver is to find it.
+            found = resolved(resolver, attempt.host, attempt.port)
+            if found:
+                options["host"] = found[0]
+                options["server_name"] = attempt.server_name or attempt.host
+        options["addresses"] = resolved(resolver, tunnel.origin.host, tunnel.origin.port)
+        return [options]
+    # RFC 9460 §9.3: an alternative that the server announced itself comes first.
+    if attempt.scheme != "https" or attempt.alternative is not None or attempt.route.forwards:
+        options["addresses"] = resolved(resolver, attempt.host, attempt.port)
+        return [options]
+    return _served(attempt, policy, resolver, options)
+
+
+def _served(
+    attempt: Attempt, policy: Policy, resolver: Resolver, options: dict[str, Any]
+) -> Iterable[dict[str, Any]]:
+    """The places of which HTTPS records tell, and at last the one that the URL names."""
+    host = attempt.host
+    addresses, records = first = _answer(resolver, host, attempt.port)
+    seen = 0
+    while records:
+        from trilane.client._flow.records import MOST_ALIASES, usable  # noqa: PLC0415 - as above
+
+        alias = next((record.host for record in records if record.is_alias), None)
+        if alias is None:
+            break
+        seen += 1
+        if not alias or seen > MOST_ALIASES:
+            # RFC 9460 §2.5.1, §3: who can do without records does without them.
+            host, addresses, records = attempt.host, first[0], []
+            break
+        host = alias
+        addresses, records = _answer(resolver, host, attempt.port)
+    own = {**options, "addresses": addresses}
+    if host != attempt.host:
+        own |= {"host": host, "server_name": attempt.server_name or attempt.host}
+    if not records:
+        return [own]
+    ways = []
+    found = usable(records, policy.versions, ech=policy.ech)
+    for record in found:
+        there = record.host or host
+        way = {
+            **options,
+            "host": there,
+            "port": record.port or attempt.port,
+            "versions": record.spoken(policy.versions, ech=policy.ech),
+            "server_name": attempt.server_name or attempt.host,
+        }
+        way["addresses"] = addresses if there == host else resolved(resolver, there, way["port"])
+        way["addresses"] = way["addresses"] or _hints(record, there)
+        if policy.ech:
+            way["ech"] = record.ech
+        ways.append(way)
+    if policy.ech and found and all(record.ech is not None for record in found):
+        # RFC 9460 §3.1: who could make them unreachable must not learn the name by that.
+        return ways
+    return [*ways, own]
 
 
 def resolved(resolver: Resolver, host: str, port: int) -> list[str] | None:
@@ -48,26 +130,60 @@ def resolved(resolver: Resolver, host: str, port: int) -> list[str] | None:
     Raises:
         ResolveError: there is none, or what was given is no address.
     """
+    ask = getattr(resolver, "addresses", None)
+    if ask is None:
+        return _answer(resolver, host, port)[0]
+    return _answer(lambda name, _: ask(name), host, port)[0]
+
+
+def _answer(resolver: Resolver, host: str, port: int) -> tuple[list[str] | None, list[HTTPSRecord]]:
+    """Addresses, None where the system's resolver is to be asked, and records."""
+    found = None if _is_address(host) else _asked(resolver, host, port)
+    if found is None:
+        return None, []
+    addresses: list[str] = []
+    records: list[HTTPSRecord] = []
+    # A record is a tuple, and iterable too.
+    one: Any = found
+    for item in [one] if isinstance(found, str) or hasattr(found, "priority") else one:
+        if hasattr(item, "priority"):
+            records.append(_checked(item, host))
+        elif _is_address(item):
+            addresses.append(item.strip("[]"))
+        else:
+            raise ResolveError(
+                f"the resolver says {item!r} of {host}: give IP addresses, and HTTPSRecords"
+            )
+    if not addresses and not records:
+        raise ResolveError(f"the resolver knows no address of {host}")
+    return addresses or None, records
+
+
+def _asked(resolver: Resolver, host: str, port: int) -> Answer | None:
+    if isinstance(resolver, Mapping):
+        return resolver.get(f"{host}:{port}", resolver.get(host))
+    try:
+        return resolver(host, port)
+    except ResolveError:
+        raise
+    except OSError as error:
+        raise ResolveError(f"{host} cannot be resolved: {error}") from error
+
+
+def _checked(record: HTTPSRecord, host: str) -> HTTPSRecord:
+    for hint in (*record.ipv4hint, *record.ipv6hint):
+        if not _is_address(hint):
+            raise ResolveError(f"a record of {host} has the hint {hint!r}: give IP addresses")
+    port = record.port
+    if port is not None and not 0 < port < 65536:
+        raise ResolveError(f"a record of {host} has the port {port!r}: give one from 1 to 65535")
+    return record
+
+
+def _hints(record: HTTPSRecord, host: str) -> list[str] | None:
     if _is_address(host):
         return None
-    if isinstance(resolver, Mapping):
-        found = resolver.get(f"{host}:{port}", resolver.get(host))
-    else:
-        try:
-            found = resolver(host, port)
-        except ResolveError:
-            raise
-        except OSError as error:
-            raise ResolveError(f"{host} cannot be resolved: {error}") from error
-    if found is None:
-        return None
-    addresses = [found] if isinstance(found, str) else list(found)
-    for address in addresses:
-        if not _is_address(address):
-            raise ResolveError(f"the resolver says {address!r} of {host}: give IP addresses")
-    if not addresses:
-        raise ResolveError(f"the resolver knows no address of {host}")
-    return [address.strip("[]") for address in addresses]
+    return [*record.ipv6hint, *record.ipv4hint] or None
 
 
 def _is_address(host: str) -> bool:

@@ -70,6 +70,11 @@ class BaseResponse(ABC):
     its connection back.
     """
 
+    from_cache: bool = False
+    """Whether it comes from the client's cache."""
+    revalidated: bool = False
+    """Whether it does, and the server was asked whether it may."""
+
     __slots__ = (
         "_address",
         "_at",
@@ -175,8 +180,8 @@ class BaseResponse(ABC):
     def tls_info(self) -> dict[str, Any] | None:
         """What TLS agreed on; None without it.
 
-        `version`, `cipher`, `group`, `alpn`, whether it was `resumed`, and `certificates`, the
-        server's chain in DER, its own first.
+        `version`, `cipher`, `group`, `alpn`, whether it was `resumed`, `ech`, whether the hello was
+        encrypted, and `certificates`, the server's chain in DER, its own first.
         """
         return None if self._facts is None else self._facts.tls_info
 

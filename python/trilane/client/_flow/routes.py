@@ -118,6 +118,8 @@ class Policy(NamedTuple):
     """Path of a Unix socket that every connection goes to."""
     resolver: Resolver | None = None
     """What is asked for addresses before the system's resolver."""
+    ech: bool = False
+    """Whether Encrypted Client Hello is used where an HTTPS record has what it needs."""
 
     def checked(self) -> Policy:
         """The policy itself.
@@ -133,6 +135,11 @@ class Policy(NamedTuple):
                 raise ValueError(f"{name}={getattr(self, name)!r}: give at least 1")
         if not self.idle_s >= 0:
             raise ValueError(f"idle_timeout={self.idle_s!r}: give seconds from 0 on")
+        if self.ech and self.resolver is None:
+            raise ValueError(
+                "ech=True needs HTTPS records, which the system's resolver does not know: give"
+                " resolver=trilane.client.dns.Resolver(), or another that finds them"
+            )
         scopes = get_args(altsvc.Scope)
         if self.alternatives not in scopes:
             named = ", ".join(map(repr, scopes))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trilane.client._flow.forms import Params
     from trilane.client._flow.response import BaseResponse
     from trilane.client.auth import Auth, AuthGiven
+    from trilane.client.cached import Cache, CacheGiven
 
 _OF_FLOW: Final = frozenset({"auth", "cookies", "follow_redirects", "retries", "timeout"})
 """Options for which more than one request may have to be sent, or a clock to run."""
@@ -35,7 +36,7 @@ Sendable: TypeAlias = Callable[[Any], Content | Upload]
 class Session:
     """What a client's requests have in common beyond the fields that are sent with each."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a setting of its own, by name
         self,
         settings: Settings,
         *,
@@ -46,6 +47,7 @@ class Session:
         follow_redirects: bool,
         max_redirects: int,
         retries: Retries | int | None,
+        cache: CacheGiven = None,
     ) -> None:
         """The arguments are explained by `Client`."""
         self.settings = settings
@@ -57,6 +59,7 @@ class Session:
         self._follows = follow_redirects
         self._most = max_redirects
         self._retries = Retries.of(retries)
+        self._cache = None if cache is None else _cache_of(cache)
         self._plain = False
         if max_redirects < 0:
             raise ValueError(f"max_redirects={max_redirects}: give 0 or more")
@@ -79,6 +82,7 @@ class Session:
             or self._cookies is not None
             or self._follows
             or self._retries.total
+            or self._cache is not None
             or self.settings.limits.total is not None
         )
 
@@ -210,6 +214,7 @@ class Session:
         call.address = self._address(url, get("params"))
         call.whole = whole
         call.trusted = True
+        call.sends = 0
         given = pairs(get("headers"))
         call.content = None
         if not _CONTENT.isdisjoint(options):
@@ -237,6 +242,8 @@ class Session:
             call.options = NO_OPTIONS
         call.progress = get("progress")
         call.auth = _auth_of(options["auth"]) if "auth" in options else self._auth
+        # What opens a WebSocket looks like a GET here, and says so.
+        call.cache = self._cache if get("cache", True) else None
         cookies = get("cookies")
         call.cookies = None if cookies is None else _cookies_of(cookies)
         call.follows = get("follow_redirects", self._follows)
@@ -288,6 +295,12 @@ def _auth_of(given: AuthGiven) -> Auth | None:
     from trilane.client.auth import auth_of  # noqa: PLC0415 - only with auth=
 
     return auth_of(given)
+
+
+def _cache_of(given: CacheGiven) -> Cache | None:
+    from trilane.client.cached import Cache  # noqa: PLC0415 - only with cache=, an extra
+
+    return Cache.of(given)
 
 
 def _cookies_of(given: CookiesGiven) -> Cookies:

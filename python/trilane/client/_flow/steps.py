@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from trilane.client._flow.cookies import Cookies
     from trilane.client._flow.response import BaseResponse
     from trilane.client.auth import Auth, RequestInfo
+    from trilane.client.cached import Cache
 
 _LONGEST_DRAINED: Final = 256 * 1024
 """Bytes of a redirect's content that are read, so that its connection can be used again."""
@@ -51,7 +52,16 @@ class Drain(NamedTuple):
     most: int = _LONGEST_DRAINED
 
 
-Step: TypeAlias = Prepared | Load | Drain | float
+class CacheStep:
+    """Something that a cache wants done; `caching` has what there is."""
+
+    __slots__ = ("cache",)
+
+    def __init__(self, cache: Cache) -> None:
+        self.cache = cache
+
+
+Step: TypeAlias = Prepared | Load | Drain | CacheStep | float
 """Send this; or do that; or wait so many seconds."""
 Flow: TypeAlias = Generator[Step, Any, Any]
 
@@ -63,6 +73,7 @@ class Call:
         "address",
         "auth",
         "believes",
+        "cache",
         "content",
         "cookies",
         "fields",
@@ -72,6 +83,7 @@ class Call:
         "options",
         "progress",
         "retries",
+        "sends",
         "trusted",
         "whole",
     )
@@ -85,10 +97,13 @@ class Call:
     auth: Auth | None
     believes: bool
     """Whether some of the fields may say how to send."""
+    cache: Cache | None
     cookies: Cookies | None
     follows: bool
     retries: Retries
     progress: Any
+    sends: int
+    """How often a request was sent for it."""
     whole: bool
     trusted: bool
     """Whether the URL may be told what was meant for the first one."""
@@ -135,8 +150,7 @@ def flow(session: Asked, call: Call) -> Flow:
             call.auth.apply(outgoing)
             fields = list(outgoing.headers.pairs)
         prepared = prepare(settings, call, fields)
-        response = yield from _answered(call, prepared)
-        session.notice(response)
+        response = yield from _answered(session, call, prepared)
         if outgoing is not None and call.auth is not None and response.status == _UNAUTHORIZED:
             challenges = response.headers.get_all("www-authenticate")
             again = challenges and prepared.request.replayable
@@ -145,8 +159,7 @@ def flow(session: Asked, call: Call) -> Flow:
                 history.append(response)
                 call.content = _again(prepared)
                 prepared = prepare(settings, call, list(outgoing.headers.pairs))
-                response = yield from _answered(call, prepared)
-                session.notice(response)
+                response = yield from _answered(session, call, prepared)
         if not call.follows or response.status not in STATUSES:
             break
         location = response.headers.get("location")
@@ -195,14 +208,25 @@ def _redirect(call: Call, prepared: Prepared, response: BaseResponse, location: 
     call.address = there
 
 
-def _answered(call: Call, prepared: Prepared) -> Generator[Step, Any, BaseResponse]:
+def _answered(  # noqa: C901, PLR0912 - one attempt after another
+    session: Asked, call: Call, prepared: Prepared
+) -> Generator[Step, Any, BaseResponse]:
     """The response to one request, which may be sent several times for it."""
     request, limits, retries = prepared.request, call.limits, call.retries
     done = 0
     while True:
         pause: float | None
+        if call.sends and prepared.how.watch is not None:
+            prepared = prepared._replace(how=prepared.how._replace(resends=call.sends))
+        call.sends += 1
         try:
-            response: BaseResponse = yield prepared
+            if call.cache is None:
+                response: BaseResponse = yield prepared
+                session.notice(response)
+            else:
+                response = yield from _cached(call.cache, prepared, session.notice)
+                if response.from_cache and not response.revalidated:
+                    call.sends -= 1
             if call.whole and retries.total:
                 yield Load(response)
         except Error as error:
@@ -228,6 +252,14 @@ def _answered(call: Call, prepared: Prepared) -> Generator[Step, Any, BaseRespon
         done += 1
         if pause:
             yield pause
+
+
+def _cached(
+    cache: Cache, prepared: Prepared, notice: Callable[[BaseResponse], object]
+) -> Generator[Step, Any, BaseResponse]:
+    from trilane.client._flow.caching import ask  # noqa: PLC0415 - only with cache=
+
+    return (yield from ask(cache, prepared, notice))
 
 
 def _with_cookies(jar: Cookies | None, call: Call) -> list[Field]:

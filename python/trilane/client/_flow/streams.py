@@ -114,9 +114,9 @@ class StreamingClient(
             max_size=max_size,
             ping_interval=ping_interval,
         )
-        options = (
-            {"headers": headers} if timeout is ... else {"headers": headers, "timeout": timeout}
-        )
+        options: dict[str, Any] = {"headers": headers, "cache": False}
+        if timeout is not ...:
+            options["timeout"] = timeout
         return self._websocket(talk, http_url(url), options)
 
     @abstractmethod

@@ -70,12 +70,15 @@ class Traffic(NamedTuple):
 class RequestView:
     """A request that is about to be sent, as hooks see it. What they change is sent."""
 
-    __slots__ = ("_request", "headers", "url")
+    __slots__ = ("_request", "headers", "resends", "url")
 
-    def __init__(self, request: Request, url: str) -> None:
+    def __init__(self, request: Request, url: str, resends: int = 0) -> None:
         self._request = request
         self.url = url
         """Without userinfo and fragment."""
+        self.resends = resends
+        """How often requests were sent before it for the same call: redirects, retries, answers
+        to challenges."""
         self.headers: MutableMapping[str, str] = _Headers(request)
         """The fields by name, in any case. To set one replaces all of its name."""
 
@@ -181,7 +184,7 @@ class Watch:
     def over(self, prepared: Prepared) -> tuple[Prepared, Watched]:
         """The request as it is watched: it is to be sent in the context of the latter."""
         request, address, how = prepared
-        watched = Watched(self, RequestView(request, address.url), request)
+        watched = Watched(self, RequestView(request, address.url, how.resends), request)
         return prepared._replace(how=how._replace(watched=watched)), watched
 
 

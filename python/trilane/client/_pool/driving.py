@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from trilane.client._flow.preparing import Prepared
-from trilane.client._flow.steps import Drain, Flow, Load, Step
+from trilane.client._flow.steps import CacheStep, Drain, Flow, Load, Step
 from trilane.client._pool.leasing import Pool
 from trilane.client._pool.response import Response
 from trilane.client._pool.sending import Sent, finish, send
@@ -56,7 +56,7 @@ def drive(pool: Pool, flow: Flow, sent: Sent | None = None, *, ask: Ask = send_t
         flow.close()
 
 
-def _done(pool: Pool, step: Step, sent: Sent | None, ask: Ask) -> Response | None:
+def _done(pool: Pool, step: Step, sent: Sent | None, ask: Ask) -> Any:
     if isinstance(step, Prepared):
         return ask(pool, step) if sent is None else send_timed(pool, step, sent)
     if isinstance(step, float):
@@ -65,4 +65,26 @@ def _done(pool: Pool, step: Step, sent: Sent | None, ask: Ask) -> Response | Non
         step.response.load_at_once()
     elif isinstance(step, Drain):
         step.response.drain(step.most)
+    else:
+        return _cache_step(step)
     return None
+
+
+def first_of(flow: Flow) -> Prepared | Response:
+    """The request that a flow begins with, or the response that it has without one."""
+    try:
+        step: Step = next(flow)
+        while isinstance(step, CacheStep):
+            step = flow.send(_cache_step(step))
+    except StopIteration as end:
+        response: Response = end.value
+        return response
+    # What comes first is a request: a pause or a redirect needs a response.
+    assert isinstance(step, Prepared)  # noqa: S101
+    return step
+
+
+def _cache_step(step: CacheStep) -> Any:
+    from trilane.client._pool.caching import done  # noqa: PLC0415 - only with cache=
+
+    return done(step)

@@ -10,6 +10,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from time import monotonic
 from typing import TypeVar
 
@@ -17,7 +18,7 @@ from trilane._core import Connection, Tls
 from trilane.client._flow import log
 from trilane.client._flow.origins import Origin
 from trilane.client._flow.preparing import OnStep
-from trilane.client._flow.resolving import arguments
+from trilane.client._flow.resolving import opened
 from trilane.client._flow.routes import Attempt, Entry, Policy, Route, Ticket
 from trilane.client._flow.routing import Router
 from trilane.client._flow.timeouts import Timeouts
@@ -189,12 +190,9 @@ class Pool:
         try:
             if on_step is not None:
                 on_step("connect", attempt)
-            connection = connect(
-                **arguments(attempt, self._policy.resolver),
-                tls=self._security() if attempt.needs_tls else None,
-                timeout=attempt.timeout(limits),
-                source=self._source,
-            )
+            tls = self._security() if attempt.needs_tls else None
+            way = partial(connect, tls=tls, source=self._source)
+            connection = opened(attempt, self._policy, way, attempt.timeout(limits))
             log.opened(attempt, connection)
             if on_step is not None:
                 on_step("connected", connection)

@@ -36,6 +36,7 @@ class Response(BaseResponse):
         "_informational",
         "_reason",
         "_request",
+        "_saving",
         "_sent",
         "_trailers",
         "method",

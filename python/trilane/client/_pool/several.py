@@ -9,19 +9,19 @@ from typing import Final, TypeAlias
 
 from trilane.client._flow.preparing import Prepared
 from trilane.client._flow.steps import Flow
-from trilane.client._pool.driving import drive, send_timed
+from trilane.client._pool.driving import drive, first_of, send_timed
 from trilane.client._pool.leasing import Pool
 from trilane.client._pool.response import Response
 from trilane.client._pool.sending import Sent, begin, begin_watched, watch
 
-OnItsWay: TypeAlias = tuple[Sent, Flow | None]
+OnItsWay: TypeAlias = tuple[Sent | Response, Flow | None]
 Notice: TypeAlias = Callable[[Response], object]
 
 MOST_OF_HTTP_1: Final = 6
 """Requests on their way over HTTP/1.1, each on a connection of its own."""
 
 
-def send_all(
+def send_all(  # noqa: C901, PLR0912 - one request after another
     pool: Pool, requests: Iterable[Prepared | Flow], ahead: int, notice: Notice
 ) -> Iterator[Response]:
     """Send them, up to `ahead` before the oldest is answered; responses come with their content.
@@ -32,9 +32,13 @@ def send_all(
     try:
         for begun in requests:
             flow = None if isinstance(begun, Prepared) else begun
-            prepared = begun if isinstance(begun, Prepared) else next(begun)
-            # What comes first is a request: a pause or a redirect needs a response.
-            assert isinstance(prepared, Prepared)  # noqa: S101
+            prepared = begun if isinstance(begun, Prepared) else first_of(begun)
+            if not isinstance(prepared, Prepared):
+                # The cache had it.
+                on_their_way.append((prepared, None))
+                if len(on_their_way) >= ahead:
+                    yield _loaded(pool, on_their_way.popleft(), notice)
+                continue
             watched, wanted = None, prepared.how.watch
             if wanted is not None:
                 prepared, watched = watch(prepared, wanted)
@@ -55,15 +59,19 @@ def send_all(
         while on_their_way:
             yield _loaded(pool, on_their_way.popleft(), notice)
     finally:
-        for sent, _ in on_their_way:
-            sent.end()
-            if sent.prepared.how.watched is not None:
-                sent.prepared.how.watched.over(None)
+        for one, _ in on_their_way:
+            if isinstance(one, Response):
+                continue
+            one.end()
+            if one.prepared.how.watched is not None:
+                one.prepared.how.watched.over(None)
 
 
 def _loaded(pool: Pool, item: OnItsWay, notice: Notice) -> Response:
     sent, flow = item
-    if flow is not None:
+    if isinstance(sent, Response):
+        response = sent
+    elif flow is not None:
         response = drive(pool, flow, sent)
     else:
         response = send_timed(pool, sent.prepared, sent)
