@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -71,6 +70,8 @@ def resolved(resolver: Resolver, host: str, port: int) -> list[str] | None:
 
 
 def _is_address(host: str) -> bool:
+    import ipaddress  # noqa: PLC0415 - only with resolver=
+
     try:
         ipaddress.ip_address(host.strip("[]"))
     except ValueError:
