@@ -20,11 +20,13 @@ __all__ = [
     "END",
     "HEAD",
     "INFORMATIONAL",
+    "WHOLE",
     "WRITABLE",
     "Connection",
     "Decoder",
     "Exchange",
     "Facts",
+    "Sections",
     "Tls",
     "build_profile",
     "check_goals",
@@ -98,6 +100,12 @@ WRITABLE: Final = 4
 
 INFORMATIONAL: Final = 5
 """For `Exchange.watch`: one more 1xx response, or the final head."""
+
+WHOLE: Final = 6
+"""For `Exchange.watch`: the end of a response whose `content-length` is less than 256 KiB.
+
+Of any other response it is the final head.
+"""
 
 @final
 class Tls:
@@ -359,6 +367,12 @@ class Exchange:
     def head(self, timeout: float | None = None) -> int:
         """Wait for the final response head and return its status."""
 
+    def has(self, name: str) -> bool:
+        """Whether the head has a field of that name, in any case. It is cheaper than `fields`."""
+
+    def sections(self) -> Sections:
+        """What can be kept of the response when its content was read, without the connection."""
+
     def fields(self) -> list[tuple[str, str]]:
         """Fields of the head, in order, as ISO-8859-1; empty before the head.
 
@@ -440,11 +454,35 @@ class Exchange:
         """
 
     def watch(self, what: int) -> bool:
-        """Ask for HEAD, DATA, END, WRITABLE or INFORMATIONAL, without waiting.
+        """Ask for HEAD, DATA, END, WRITABLE, INFORMATIONAL or WHOLE, without waiting.
 
         True: it is there, or never will be, and the next call about it does not wait. False:
         `Connection.drive` will return `token` when it is. The last watch counts.
         """
+
+@final
+class Sections:
+    """What a response tells beside its status and its content, by the names of `Exchange`.
+
+    It keeps nothing of the connection. Made by `Exchange.sections`.
+    """
+
+    @property
+    def reason(self) -> str:
+        """As `Exchange.reason`."""
+
+    @property
+    def informational(self) -> list[tuple[int, list[tuple[str, str]]]]:
+        """As `Exchange.informational`."""
+
+    def has(self, name: str) -> bool:
+        """As `Exchange.has`."""
+
+    def fields(self) -> list[tuple[str, str]]:
+        """As `Exchange.fields`."""
+
+    def trailers(self) -> list[tuple[str, str]]:
+        """As `Exchange.trailers`."""
 
 @final
 class Decoder:

@@ -26,7 +26,7 @@ mod wait;
 pub use coding::Decoder;
 pub use connection::{Connection, Flush, Submission};
 pub use error::{Error, Kind};
-pub use exchange::Exchange;
+pub use exchange::{Exchange, Sections};
 pub use facts::{Facts, Setup};
 pub use options::{ConnectOptions, Proxy, ProxyProtocol};
 pub use slots::{Interest, Times};

@@ -31,6 +31,8 @@ pub enum Interest {
     Data,
     /// The end of the response.
     End,
+    /// The end of a response that is short by its `content-length`, the final head of any other.
+    Whole,
     /// Room for more content of the request.
     Writable,
     /// One more informational response, or the final head.
@@ -44,6 +46,7 @@ pub(crate) enum Want {
     /// So many bytes, or the end.
     Data(usize),
     End,
+    Whole,
     Writable,
     /// More informational responses than this, or the final head.
     Informational(usize),
@@ -157,6 +160,7 @@ impl Slot {
             Want::Head => self.status.is_some() || over,
             Want::Data(least) => self.unread() >= least || over,
             Want::End => over,
+            Want::Whole => over || (self.status.is_some() && !self.is_short()),
             Want::Informational(seen) => {
                 self.informational.len() > seen || self.status.is_some() || over
             }
@@ -167,6 +171,12 @@ impl Slot {
                 _ => true,
             },
         }
+    }
+
+    /// Whether all of the content can be unread without a pause.
+    fn is_short(&self) -> bool {
+        self.content_length
+            .is_some_and(|length| length < PAUSE_AT as u64)
     }
 
     fn mark_end(&mut self) {

@@ -24,7 +24,7 @@ mod _core {
     #[pymodule_export]
     use super::client::{
         connect::connect, connection::PyConnection, decoder::PyDecoder, exchange::PyExchange,
-        facts::PyFacts, tls::PyTls,
+        facts::PyFacts, sections::PySections, tls::PyTls,
     };
 
     #[pymodule_init]

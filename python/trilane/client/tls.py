@@ -1,19 +1,24 @@
-"""Certificates: what callers of Python's libraries give, as one shared `_core.Tls`."""
+"""Certificates: what callers of Python's libraries give, as one shared `_core.Tls`.
+
+`ssl` and `hashlib`, which bring OpenSSL, are imported where a caller has something of theirs.
+"""
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
-import ssl
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 from trilane._core import Tls
-from trilane.client.errors import TLSError
+from trilane.client import errors
+
+if TYPE_CHECKING:
+    import ssl
 
 
 @runtime_checkable
@@ -26,7 +31,7 @@ class Readable(Protocol):
 
 PEM: TypeAlias = str | bytes | os.PathLike[str] | Readable
 """A path, or what is in such a file: text or bytes with `-----BEGIN`, or a file that is open."""
-Verify: TypeAlias = bool | PEM | ssl.SSLContext | None
+Verify: TypeAlias = "bool | PEM | ssl.SSLContext | None"
 Certificate: TypeAlias = PEM | tuple[PEM, PEM | None] | tuple[PEM, PEM | None, str | bytes] | None
 Pins: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]]
 """SHA-256 of a SubjectPublicKeyInfo, in base64 behind `sha256//` or `sha256/`; of any host, or of
@@ -35,6 +40,8 @@ those that the mapping has."""
 _MOST: Final = 64
 """Sets of certificates that are kept. A client per request finds its own again."""
 _BEGINS: Final = b"-----BEGIN"
+_SHA_256: Final = 32
+"""Bytes of a digest."""
 # Where rustls-native-certs looks first; two values mean two sets of roots.
 _ENVIRONMENT: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
@@ -51,10 +58,6 @@ _CIPHERS: Final = frozenset(
         "ECDHE-RSA-AES256-GCM-SHA384",
         "ECDHE-RSA-CHACHA20-POLY1305",
     }
-)
-# STRICT is RFC 5280, by which rustls' verifier goes; trusted certificates end a chain there.
-_FLAGS: Final = (
-    ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_TRUSTED_FIRST | ssl.VERIFY_X509_PARTIAL_CHAIN
 )
 _LEVEL: Final = 2
 """The security level of OpenSSL that rustls' least keys have: RSA of 2048 bits."""
@@ -109,14 +112,14 @@ def tls_of(
     """
     authorities: tuple[tuple[str, bytes], ...] = ()
     platform, insecure = False, False
-    if isinstance(verify, ssl.SSLContext):
+    if _is_context(verify):
         forbidden = not_obeyed(verify)
         if forbidden:
-            raise TLSError(
+            raise errors.TLSError(
                 f"the SSLContext has {'; and '.join(forbidden)}: leave that out, or use"
                 " HTTPSConnection of trilane.client.http, which hands it to Python's ssl"
             )
-        insecure = verify.verify_mode == ssl.CERT_NONE
+        insecure = verify.verify_mode.name == "CERT_NONE"
         tls13_only = tls13_only or _is_tls13_only(verify)
         if not insecure:
             authorities = _of_context(verify)
@@ -125,7 +128,7 @@ def tls_of(
         platform = verify is not False
         insecure = not platform
     else:
-        given = _in_memory(verify, "certificates")
+        given = _in_memory(verify, "certificates")  # type: ignore[arg-type]
         # What is no content is a path.
         authorities = _of_path(Path(verify)) if given is None else (given,)  # type: ignore[arg-type]
     certificate, key, password = _own(cert)
@@ -134,9 +137,8 @@ def tls_of(
         platform,
         insecure,
         environment,
-        _digest(authorities),
-        _digest(item for item in (certificate, key) if item),
-        _digest([("password", password)]) if password is not None else b"",
+        authorities,
+        _digest(certificate, key, password),
         pins,
         tls13_only,
     )
@@ -173,6 +175,12 @@ def check(pins: Pins | None, minimum: str | None) -> None:
     _tls13_only(minimum)
 
 
+def _is_context(given: object) -> TypeGuard[ssl.SSLContext]:
+    """Whether it is an `ssl.SSLContext`, which nobody has without the module."""
+    module = sys.modules.get("ssl")
+    return module is not None and isinstance(given, module.SSLContext)
+
+
 def not_obeyed(context: ssl.SSLContext) -> list[str]:
     """What the context forbids and rustls would do: each setting, with its value.
 
@@ -180,6 +188,8 @@ def not_obeyed(context: ssl.SSLContext) -> list[str]:
     revocation lists, other rules for chains, and trust in certificates of no authority. What does
     not concern security is left out: tickets, ALPN, and the log of keys.
     """
+    import ssl  # noqa: PLC0415 - the context has it
+
     found = _versions_not_obeyed(context)
     usual, usual_level = _usual()
     forbidden = usual - _ciphers(context)
@@ -190,7 +200,10 @@ def not_obeyed(context: ssl.SSLContext) -> list[str]:
         found.append(f"security_level={level}, and keys of level {_LEVEL} would be accepted")
     if context.verify_mode == ssl.CERT_NONE:
         return found
-    flags = ssl.VerifyFlags(context.verify_flags & ~_FLAGS)
+    # STRICT is RFC 5280, by which rustls' verifier goes; trusted certificates end a chain there.
+    strict, first = ssl.VERIFY_X509_STRICT, ssl.VERIFY_X509_TRUSTED_FIRST
+    obeyed = strict | first | ssl.VERIFY_X509_PARTIAL_CHAIN
+    flags = ssl.VerifyFlags(context.verify_flags & ~obeyed)
     if flags:
         found.append(f"verify_flags with {flags.name}, which are not looked at")
     stored = context.cert_store_stats()
@@ -201,6 +214,8 @@ def not_obeyed(context: ssl.SSLContext) -> list[str]:
 
 
 def _versions_not_obeyed(context: ssl.SSLContext) -> list[str]:
+    import ssl  # noqa: PLC0415 - the context has it
+
     found = []
     if context.protocol not in {ssl.PROTOCOL_TLS_CLIENT, ssl.PROTOCOL_TLS}:
         found.append(f"protocol={context.protocol.name}, and TLS 1.2 and TLS 1.3 would be spoken")
@@ -214,6 +229,8 @@ def _versions_not_obeyed(context: ssl.SSLContext) -> list[str]:
 
 
 def _is_tls13_only(context: ssl.SSLContext) -> bool:
+    import ssl  # noqa: PLC0415 - the context has it
+
     least = context.minimum_version
     return least > ssl.TLSVersion.TLSv1_2 or bool(context.options & ssl.OP_NO_TLSv1_2)
 
@@ -224,6 +241,8 @@ def _usual() -> tuple[frozenset[str], int]:
 
     A policy of the machine may forbid some to OpenSSL; then every context would be refused.
     """
+    import ssl  # noqa: PLC0415 - as above
+
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return _ciphers(context), context.security_level
 
@@ -242,16 +261,26 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def _digest(items: object) -> bytes:
+def _digest(
+    certificate: tuple[str, bytes] | None, key: tuple[str, bytes] | None, password: bytes | None
+) -> bytes:
     # Not the private key itself: it should not stay in memory for a comparison.
+    if certificate is None and key is None and password is None:
+        return b""
+    import hashlib  # noqa: PLC0415 - few clients have a certificate
+
     digest = hashlib.sha256()
-    for name, content in items:  # type: ignore[attr-defined]
-        digest.update(f"{name}\0{len(content)}\0".encode())
-        digest.update(content)
+    for item in (certificate, key, None if password is None else ("password", password)):
+        if item is not None:
+            name, content = item
+            digest.update(f"{name}\0{len(content)}\0".encode())
+            digest.update(content)
     return digest.digest()
 
 
 def _of_context(context: ssl.SSLContext) -> tuple[tuple[str, bytes], ...]:
+    import ssl  # noqa: PLC0415 - the context has it
+
     # One bundle: of a file's certificates some may have expired, as some of a platform's have.
     bundle = "".join(map(ssl.DER_cert_to_PEM_cert, context.get_ca_certs(binary_form=True)))
     return (("the SSLContext", bundle.encode()),) if bundle else ()
@@ -261,14 +290,14 @@ def _of_path(path: Path) -> tuple[tuple[str, bytes], ...]:
     if not path.is_dir():
         content = _read(path, "certificates")
         if _BEGINS not in content:
-            raise TLSError(f"{path} holds no certificate in PEM: give a file that has some")
+            raise errors.TLSError(f"{path} holds no certificate in PEM: give a file that has some")
         return ((str(path), content),)
     # OpenSSL wants names made of hashes (c_rehash); every PEM file will do, links once.
     files = {file.resolve() for file in path.iterdir() if file.is_file()}
     found = [(str(file), _read(file, "certificates")) for file in sorted(files)]
     authorities = tuple(item for item in found if _BEGINS in item[1])
     if not authorities:
-        raise TLSError(f"no file in the folder {path} holds a certificate in PEM")
+        raise errors.TLSError(f"no file in the folder {path} holds a certificate in PEM")
     return authorities
 
 
@@ -309,7 +338,7 @@ def _in_memory(given: PEM, what: str) -> tuple[str, bytes] | None:
         return None
     content = given.encode() if isinstance(given, str) else bytes(given)
     if _BEGINS not in content:
-        raise TLSError(
+        raise errors.TLSError(
             f"what was given for {what} has no {_BEGINS.decode()}: give the name of a PEM file, or"
             " what is in one"
         )
@@ -339,13 +368,14 @@ def _digest_of(pin: str) -> bytes:
         digest = base64.b64decode(text.removeprefix("/"), validate=True)
     except ValueError:
         digest = b""
-    if algorithm.lower() != "sha256" or not slash or len(digest) != hashlib.sha256().digest_size:
+    if algorithm.lower() != "sha256" or not slash or len(digest) != _SHA_256:
         raise ValueError(f"the pin {pin!r} is not sha256// and the 32 bytes of a SHA-256 in base64")
     return digest
 
 
 def _tls13_only(minimum: str | ssl.TLSVersion | None) -> bool:
-    name = minimum.name if isinstance(minimum, ssl.TLSVersion) else minimum
+    # It is an `ssl.TLSVersion` where it is no text.
+    name: Any = getattr(minimum, "name", minimum)
     wanted = {None: False, "TLSv1.2": False, "TLSv1_2": False, "TLSv1.3": True, "TLSv1_3": True}
     if name not in wanted:
         raise ValueError(f'minimum_tls={name!r}: it is "TLSv1.2" or "TLSv1.3"')
@@ -357,4 +387,4 @@ def _read(path: Path, what: str) -> bytes:
         return path.read_bytes()
     except OSError as error:
         reason = error.strerror or str(error)
-        raise TLSError(f"{path}, where {what} should be, cannot be read: {reason}") from None
+        raise errors.TLSError(f"{path}, where {what} should be, cannot be read: {reason}") from None

@@ -26,7 +26,7 @@ def at_rest(client: AsyncClient) -> bool:
         pool.queued == 0
         and all(entry.leases == 0 for entry in pool.router.entries)
         and not any(link._readers or link._writers or link._duplex for link in links)
-        and not any(link._whole or link.parked for link in links)
+        and not any(link.parked for link in links)
         and not any(map(len, pool._deadlines._by_limit.values()))
     )
 

@@ -34,6 +34,9 @@ class Answered:
         self.headers = Headers(self.fields)
         self.history: list[Any] = []
 
+    def has_field(self, name: str) -> bool:
+        return name in self.headers
+
 
 @pytest.fixture
 def whole_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +48,7 @@ def whole_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
 def _driven(answers: list[Any], method: str = "GET", **options: Any) -> tuple[Any, list[float]]:
     """The outcome of a flow to which all of that happens, and its pauses: no second passes."""
     with Client(proxies=None) as client:
-        flow = client._begun(method, "http://localhost/", options)
+        flow = client._session.begin(method, "http://localhost/", options, whole=True)
         assert not isinstance(flow, Prepared)
         pauses: list[float] = []
         happens = iter(answers)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from unittest.mock import Mock
 
 from trilane.client._aio.response import AsyncResponse
+from trilane.client._flow.head import Past
 from trilane.client._flow.preparing import How, Prepared
 from trilane.client._flow.timeouts import Timeouts
 from trilane.client._flow.whole import Bounds
@@ -69,6 +70,12 @@ class Scripted:
 
     def fields(self) -> list[tuple[str, str]]:
         return list(self._fields)
+
+    def has(self, name: str) -> bool:
+        return any(given.lower() == name for given, _ in self._fields)
+
+    def sections(self) -> Past:
+        return Past(list(self._fields), self.reason, self.informational, self.trailers())
 
     def trailers(self) -> list[tuple[str, str]]:
         return []
@@ -148,7 +155,7 @@ def asynchronous(
     exchange: Scripted, bounds: Bounds = NO_BOUNDS, *, decodes: bool = True, method: str = "GET"
 ) -> Any:
     """An `AsyncResponse`, behind the face of a `Response`."""
-    call: Any = Mock(error=None, fields=None, exchange=exchange, sending=None, stalled=None)
+    call: Any = Mock(error=None, exchange=exchange, sending=None, stalled=None)
     call.request.method = method
     call.timeouts = Timeouts(read=7.0)
     call.link.expect.return_value = None

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from unittest.mock import Mock, patch
 from urllib.parse import urlsplit
 
-from trilane._core import DATA, END
+from trilane._core import DATA, INFORMATIONAL, WRITABLE
 from trilane.client import Client, ConnectionClosed, Error, ReadTimeout
 from trilane.client._aio import AsyncClient
 from trilane.client._flow.timeouts import Timeouts
@@ -80,7 +80,7 @@ class Silence(Answer):
         self._over = False
 
     def watch(self, what: int) -> bool:
-        return what > END or self._over
+        return what in {WRITABLE, INFORMATIONAL} or self._over
 
     def cancel(self) -> None:
         self._over = True

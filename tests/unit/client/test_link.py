@@ -33,7 +33,9 @@ class Bench:
         )
 
     def submit(self) -> tuple[Exchange, FakeExchange]:
-        exchange = self.link.submit(Request("GET", "/", "a"))
+        request, connection = Request("GET", "/", "a"), self.link.connection
+        exchange = request.submit(connection, self.link.alt_used, flush=False)
+        self.link.touch()
         return exchange, cast("FakeExchange", exchange)
 
     def _changed(self, _: Link) -> None:

@@ -309,7 +309,7 @@ def test_watching_in_memory() -> None:
     connection = h1()
     exchange = get(connection)
     with pytest.raises(InvalidRequest, match="cannot be watched"):
-        exchange.watch(6)
+        exchange.watch(7)
     assert not exchange.watch(_core.HEAD)
     assert connection.drive() == []
     connection.receive(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n")
@@ -330,3 +330,85 @@ def test_what_they_look_like() -> None:
     exchange = get(connection)
     assert repr(connection) == "<trilane._core.Connection h1, 1 outstanding>"
     assert repr(exchange) == "<trilane._core.Exchange 1 of h1>"
+
+
+@pytest.mark.parametrize(
+    ("head", "long"),
+    [
+        (b"content-length: 2\r\n", False),
+        (b"content-length: 262143\r\n", False),
+        # More than lies unread, and what nobody knows the length of, is read as it comes.
+        (b"content-length: 262144\r\n", True),
+        (b"transfer-encoding: chunked\r\n", True),
+    ],
+)
+def test_what_is_short_is_told_of_when_it_is_whole(head: bytes, long: bool) -> None:
+    connection = h1()
+    exchange = get(connection)
+    assert not exchange.watch(_core.WHOLE)
+    connection.receive(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n")
+    assert connection.drive() == [exchange.token] * long
+    assert exchange.watch(_core.WHOLE) is long
+    assert exchange.watch(_core.HEAD)
+
+
+def test_the_end_of_what_is_short_is_told_once() -> None:
+    connection = h1()
+    exchange = get(connection)
+    assert not exchange.watch(_core.WHOLE)
+    for piece in (b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n", b"a"):
+        connection.receive(piece)
+        assert connection.drive() == []
+    connection.receive(b"b")
+    assert connection.drive() == [exchange.token]
+    assert exchange.watch(_core.WHOLE)
+    assert exchange.read(timeout=0) == b"ab"
+
+
+def test_a_failure_is_told_to_who_waits_for_the_whole() -> None:
+    connection = h1()
+    exchange = get(connection)
+    assert not exchange.watch(_core.WHOLE)
+    connection.receive(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\na")
+    connection.eof()
+    assert connection.drive() == [exchange.token]
+    with pytest.raises(IncompleteBody):
+        exchange.read(timeout=0)
+
+
+def test_fields_are_asked_for_by_name() -> None:
+    exchange = get(h1())
+    assert not exchange.has("set-cookie")
+    exchange = answered(b"HTTP/1.1 204 Gone by\r\nSet-Cookie: a=b\r\nX-Set-Cookie: c=d\r\n\r\n")
+    assert exchange.has("set-cookie")
+    assert exchange.has("X-SET-COOKIE")
+    assert not exchange.has("cookie")
+    assert not exchange.has("")
+
+
+def test_sections_outlive_their_exchange() -> None:
+    connection = h1()
+    exchange = get(connection)
+    connection.receive(b"HTTP/1.1 103 Early\r\nlink: </a>\r\n\r\nHTTP/1.1 200 Fine\r\nA: 1\r\n")
+    connection.receive(b"transfer-encoding: chunked\r\n\r\n0\r\nb: 2\r\n\r\n")
+    told = [exchange.fields(), exchange.reason, exchange.informational, exchange.trailers()]
+    sections = exchange.sections()
+    token = exchange.token
+    del exchange
+    # Another request has taken its place.
+    other = get(connection)
+    assert other.token == token
+    assert told == [
+        sections.fields(),
+        sections.reason,
+        sections.informational,
+        sections.trailers(),
+    ]
+    assert told == [
+        [("A", "1"), ("transfer-encoding", "chunked")],
+        "Fine",
+        [(103, [("link", "</a>")])],
+        [("b", "2")],
+    ]
+    assert sections.has("a")
+    assert not sections.has("b")

@@ -17,6 +17,7 @@ from client.waits import turns
 from trilane._core import HEAD
 from trilane.client._aio import pool as pools
 from trilane.client._aio.call import Call
+from trilane.client._flow.preparing import How
 from trilane.client._flow.request import Request
 from trilane.client._flow.routes import Attempt, Route
 from trilane.client.errors import ConnectionClosed, ConnectionRefused, Error, Full
@@ -125,7 +126,7 @@ class Lives(RuleBasedStateMachine):
     @rule(route=st.sampled_from(list(SPOKEN)), count=st.integers(1, 6))
     def ask(self, route: Route, count: int) -> None:
         for _ in range(count):
-            call = Call(self.pool, route, Request("GET", "/", "x"), FOR_EVER, whole=False)
+            call = Call(self.pool, Request("GET", "/", "x"), How(route, FOR_EVER), whole=False)
             self.calls[self.loop.create_task(self.pool.head(call))] = call
 
     @precondition(lambda self: self.attempts)

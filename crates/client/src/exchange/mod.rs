@@ -26,6 +26,26 @@ pub struct Exchange {
     number: u64,
 }
 
+/// What a response tells beside its status and its content. It keeps nothing of the connection.
+#[derive(Debug)]
+pub struct Sections {
+    /// The fields of the head.
+    pub fields: FieldList,
+    /// The reason phrase of HTTP/1.1, as sent.
+    pub reason: Vec<u8>,
+    /// The informational responses before it.
+    pub informational: Vec<(u16, FieldList)>,
+    /// The trailers, where there were any.
+    pub trailers: Option<FieldList>,
+}
+
+impl Sections {
+    /// Whether the head has a field of that name, in any case.
+    pub fn has_field(&self, name: &[u8]) -> bool {
+        has_field(&self.fields, name)
+    }
+}
+
 impl Exchange {
     pub(crate) fn new(connection: Connection, slot: u32, number: u64) -> Self {
         Self {
@@ -82,6 +102,11 @@ impl Exchange {
         }
     }
 
+    /// Whether the head has a field of that name, in any case.
+    pub fn has_field(&self, name: &[u8]) -> bool {
+        self.look(|slot| has_field(&slot.fields, name))
+    }
+
     /// A copy of the fields of the head, empty before it has come.
     pub fn fields(&self) -> FieldList {
         self.look(|slot| slot.fields.clone())
@@ -122,6 +147,16 @@ impl Exchange {
     /// Whether the response has arrived to its end.
     pub fn is_complete(&self) -> bool {
         self.look(|slot| slot.ended)
+    }
+
+    /// A copy of what a response tells beside its status and its content.
+    pub fn sections(&self) -> Sections {
+        self.look(|slot| Sections {
+            fields: slot.fields.clone(),
+            reason: slot.reason.clone(),
+            informational: slot.informational.clone(),
+            trailers: slot.trailers.clone(),
+        })
     }
 
     /// When what came of it, where that was asked for.
@@ -247,11 +282,17 @@ impl Drop for Exchange {
     }
 }
 
+fn has_field(fields: &FieldList, name: &[u8]) -> bool {
+    let mut fields = fields.iter();
+    fields.any(|(other, _)| other.eq_ignore_ascii_case(name))
+}
+
 fn want(interest: Interest, informed: usize) -> Want {
     match interest {
         Interest::Head => Want::Head,
         Interest::Data => Want::Data(1),
         Interest::End => Want::End,
+        Interest::Whole => Want::Whole,
         Interest::Writable => Want::Writable,
         Interest::Informational => Want::Informational(informed),
     }

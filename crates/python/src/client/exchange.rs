@@ -11,15 +11,17 @@ use super::buffer::{Readable, Writable};
 use super::errors;
 use super::fields::{self, Given};
 use super::released::Released;
+use super::sections::PySections;
 use super::waiting::{Interrupt, limit, quick, wait};
 
 /// What can be watched for: name and number in Python.
-pub(crate) const INTERESTS: [(&str, u8, Interest); 5] = [
+pub(crate) const INTERESTS: [(&str, u8, Interest); 6] = [
     ("HEAD", 1, Interest::Head),
     ("DATA", 2, Interest::Data),
     ("END", 3, Interest::End),
     ("WRITABLE", 4, Interest::Writable),
     ("INFORMATIONAL", 5, Interest::Informational),
+    ("WHOLE", 6, Interest::Whole),
 ];
 
 /// Reads up to here go straight into the memory of the result. Larger ones are often far larger than
@@ -99,6 +101,14 @@ impl PyExchange {
         })
     }
 
+    fn has(&self, py: Python<'_>, name: &str) -> bool {
+        self.look(py, |exchange| exchange.has_field(name.as_bytes()))
+    }
+
+    fn sections(&self, py: Python<'_>) -> PySections {
+        PySections(self.look(py, |exchange| exchange.sections()))
+    }
+
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         fields::pairs(py, &self.look(py, |exchange| exchange.fields()))
     }
@@ -110,11 +120,7 @@ impl PyExchange {
 
     #[getter]
     fn informational<'py>(&self, py: Python<'py>) -> PyResult<Vec<(u16, Bound<'py, PyList>)>> {
-        let heads = self.look(py, |exchange| exchange.informational());
-        let heads = heads.iter();
-        heads
-            .map(|(status, section)| Ok((*status, fields::pairs(py, section)?)))
-            .collect()
+        fields::heads(py, &self.look(py, |exchange| exchange.informational()))
     }
 
     #[pyo3(signature = (timeout = None))]
@@ -270,7 +276,7 @@ impl PyExchange {
         let known = INTERESTS.iter().find(|(_, number, _)| *number == what);
         let Some((_, _, interest)) = known else {
             let message = format!(
-                "{what} cannot be watched for: HEAD, DATA, END, WRITABLE and INFORMATIONAL can"
+                "{what} cannot be watched for: HEAD, DATA, END, WRITABLE, INFORMATIONAL and WHOLE can"
             );
             return Err(errors::mistake(py, message));
         };

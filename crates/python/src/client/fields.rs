@@ -160,6 +160,17 @@ pub(super) fn pairs<'py>(py: Python<'py>, section: &FieldList) -> PyResult<Bound
     Ok(list)
 }
 
+/// Status and fields of each head.
+pub(super) fn heads<'py>(
+    py: Python<'py>,
+    heads: &[(u16, FieldList)],
+) -> PyResult<Vec<(u16, Bound<'py, PyList>)>> {
+    let heads = heads.iter();
+    heads
+        .map(|(status, section)| Ok((*status, pairs(py, section)?)))
+        .collect()
+}
+
 /// A str of bytes in ISO-8859-1.
 pub(super) fn text<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> {
     match str::from_utf8(bytes) {

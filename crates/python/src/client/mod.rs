@@ -13,5 +13,6 @@ pub(crate) mod exchange;
 pub(crate) mod facts;
 mod fields;
 mod released;
+pub(crate) mod sections;
 pub(crate) mod tls;
 mod waiting;

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from types import ModuleType
 from typing import Any, Final, Protocol
 
@@ -46,6 +46,9 @@ _BLOCK: Final = 64 * 1024
 # What HTTPX means by None: no limit to connections, and none to how long they lie idle.
 _MANY: Final = 1_000_000
 _LONG_S: Final = 30 * 86400.0
+
+# Most requests have the same.
+_limits = lru_cache(64)(Timeouts)
 
 Pairs = list[tuple[bytes, bytes]]
 
@@ -167,7 +170,7 @@ class Family:
         place = f"{url.scheme}://{url.netloc.decode('ascii')}{url.raw_path.decode('ascii')}"
         target: bytes | None = extensions.get("target")
         given = extensions.get("timeout") or {}
-        limits = Timeouts(
+        limits = _limits(
             given.get("connect"), given.get("read"), given.get("write"), given.get("pool")
         )
         return partial(

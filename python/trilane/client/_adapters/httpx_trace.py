@@ -200,7 +200,7 @@ class AsyncSteps(Steps):
     ) -> None:
         super().__init__(self._note, request, local_address)
         self._callback = callback
-        self._loop, _ = running()
+        self._loop = running()
         self._noted: deque[tuple[str, Info]] = deque()
         self._teller: asyncio.Future[None] | None = None
         self._error: BaseException | None = None

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from trilane.client._flow.caching import Answered, Kept, Save, StorageCall
+from trilane.client._flow.head import Past
 from trilane.client._flow.response import BaseResponse
 from trilane.client._flow.steps import CacheStep
 from trilane.client._flow.whole import not_read
@@ -62,7 +63,14 @@ class KeptAsyncResponse(AsyncResponse):
     def __init__(self, pool: Pool, kept: Kept) -> None:
         request, address, how = kept.prepared
         BaseResponse.__init__(
-            self, kept.status, kept.fields, address, how.bounds, None, None, decodes=how.decodes
+            self,
+            kept.status,
+            Past(kept.fields),
+            address,
+            how.bounds,
+            None,
+            None,
+            decodes=how.decodes,
         )
         self._pool: Pool | None = pool
         self._rest = b""
@@ -107,8 +115,9 @@ class KeptAsyncResponse(AsyncResponse):
     def _request_sent(self) -> Request:
         return self._request or super()._request_sent()
 
-    def _kept(self) -> dict[str, Any]:
-        return {**super()._kept(), "cached": (self.from_cache, self.revalidated)}
+    def __getstate__(self) -> dict[str, Any]:
+        """As `AsyncResponse.__getstate__`, and whence it came."""
+        return {**super().__getstate__(), "cached": (self.from_cache, self.revalidated)}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from trilane._core import HEAD, INFORMATIONAL, Exchange
-from trilane.client._flow.preparing import OnInformational, OnStep
-from trilane.client._flow.request import Request
-from trilane.client._flow.routes import Attempt, Entry, Route, Ticket
-from trilane.client._flow.timeouts import Timeouts
+from trilane._core import HEAD, INFORMATIONAL, WHOLE, Exchange
+from trilane.client._flow.routes import Attempt, Entry, Ticket
 from trilane.client._flow.uploading import is_answered
-from trilane.client._flow.watching import Watched
 from trilane.client.errors import Full, WriteTimeout
 
 from .deadlines import Limit
@@ -20,30 +15,23 @@ from .link import Link
 from .uploading import send
 
 if TYPE_CHECKING:
+    from trilane.client._flow.preparing import How
+    from trilane.client._flow.request import Request
+
     from .pool import Pool
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Call:
-    """What is known of a request until its connection is given back. Its `pool` moves it."""
+    """What is known of a request until its connection is given back. Its `pool` moves it.
 
-    pool: Pool
-    route: Route
-    request: Request
-    timeouts: Timeouts
-    told: OnInformational | None = None
-    """Called for each 1xx response."""
-    known: int = 0
-    """How many of them it was called for."""
-    on_step: OnStep | None = field(default=None, kw_only=True)
-    """Told of each step on its way."""
-    whole: bool = field(kw_only=True)
-    """Whether its task wants all of the response at once."""
-    watched: Watched | None = None
-    """What is seen of it, where anything is to be."""
-    opener: bool = False
+    What most calls leave as it is stands in the class, and costs none of them anything.
+    """
+
+    known = 0
+    """How many 1xx responses `told` was called for."""
+    opener = False
     """Whether the connection was made for it."""
-    began: float = 0.0
+    began = 0.0
     """When it began to wait for a connection."""
     ticket: Ticket[Link] | None = None
     """Its place in the queue."""
@@ -51,11 +39,9 @@ class Call:
     """The lease of its connection, until it is given back."""
     link: Link | None = None
     exchange: Exchange | None = None
-    fields: list[tuple[str, str]] | None = None
-    """The fields of the response, where they were needed on the way."""
     sending: asyncio.Future[None] | None = None
     """What writes its content, where that follows the head."""
-    sent: bool = True
+    sent = True
     """Whether its content has been written to the end."""
     stalled: WriteTimeout | None = None
     """Why the rest of its content was not sent though the response had begun."""
@@ -65,6 +51,24 @@ class Call:
     """What its task waits for; False: for too long."""
     limit: Limit | None = None
 
+    def __init__(self, pool: Pool, request: Request, how: How, *, whole: bool) -> None:
+        """`whole`: whether its task wants all of the response at once."""
+        self.pool = pool
+        self.request = request
+        self.route = how.route
+        self.timeouts = how.limits
+        self.told = how.on_informational
+        """Called for each 1xx response."""
+        self.on_step = how.on_step
+        """Told of each step on its way."""
+        self.watched = how.watched
+        """What is seen of it, where anything is to be."""
+        self.whole = whole
+        self.wanted = WHOLE if whole else HEAD
+        """What its task waits for first: the head, the end of what is short, or a 1xx response."""
+        if self.told is not None:
+            self.wanted = INFORMATIONAL
+
     @property
     def is_sending(self) -> bool:
         """Whether its content is being written."""
@@ -73,25 +77,23 @@ class Call:
     def submit(self, link: Link) -> bool:
         """Send it on a connection; False: it has no room. `error` says if that fails."""
         self.link = link
-        request = self.request
+        request, timed = self.request, False
         try:
-            if self.watched is None:
-                exchange = link.submit(request)
-            else:
+            if self.watched is not None:
                 self.watched.submitting(link.facts if self.opener else None)
-                exchange = link.submit(request, timed=self.watched.timed)
+                timed = self.watched.timed
+            exchange = request.submit(link.connection, link.alt_used, flush=False, timed=timed)
         except Full:
             return False
         except Exception as error:  # noqa: BLE001 - the task that waits raises it
             self.error = error
             return True
         self.exchange = exchange
+        link.touch()
         if self.on_step is not None:
             self.on_step("submitted", link.connection)
             if not request.is_streaming:
                 self.on_step("sent", None)
-        if self.whole:
-            link.whole(exchange)
         if request.is_streaming:
             self.sent = False
             link.upload(exchange)
@@ -106,16 +108,11 @@ class Call:
             self.error is not None
             or exchange is None
             or link is None
-            or self.expect(link, exchange) is None
+            or link.expect(exchange, self.wanted, self.future, reads=True) is None
         ):
             self.wake()
         else:
             self.clock(self.pool.limit(self.timeouts.read))
-
-    def expect(self, link: Link, exchange: Exchange) -> asyncio.Future[bool] | None:
-        """A future, the present one or a new one, for what its task waits for next."""
-        what = HEAD if self.told is None else INFORMATIONAL
-        return link.expect(exchange, what, self.future, reads=True)
 
     def tell(self, exchange: Exchange) -> None:
         """Call `told` for each 1xx response that has come since."""

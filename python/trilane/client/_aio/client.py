@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Self
 
@@ -10,10 +10,10 @@ from trilane.client._flow.content import Content, Upload
 from trilane.client._flow.preparing import Prepared
 from trilane.client.errors import ClientClosed, LocalError
 
-from .driving import Ask, drive, send_timed
+from .driving import Ask, drive
 from .pool import Pool
 from .response import AsyncResponse
-from .running import running
+from .running import pool_for, running
 from .sending import send
 from .streams import Streams
 from .uploading import AsyncContent, AsyncUpload
@@ -38,10 +38,10 @@ class AsyncClient(Streams):
         self._pool: Pool | None = None
         self._closed = False
 
-    async def _whole(self, method: str, url: str, options: Mapping[str, Any]) -> AsyncResponse:
-        response = await self._answered(method, url, options, whole=True)
-        await response.load_at_once()
-        return response
+    def _whole(
+        self, method: str, url: str, options: Mapping[str, Any]
+    ) -> Coroutine[Any, Any, AsyncResponse]:
+        return self._answered(method, url, options, whole=True)
 
     async def _answered(
         self,
@@ -50,14 +50,17 @@ class AsyncClient(Streams):
         options: Mapping[str, Any],
         *,
         whole: bool,
-        ask: Ask = send_timed,
+        ask: Ask = send,
     ) -> AsyncResponse:
-        pool = self._pool_here()
-        begun = self._begun(method, url, options, whole=whole)
-        if not isinstance(begun, Prepared):
-            return await drive(pool, begun, whole=whole, ask=ask)
-        response = await ask(pool, begun, whole=whole)
-        self._session.notice(response)
+        pool, session = self._pool_here(), self._session
+        begun = session.begin(method, url, options, whole=whole)
+        if isinstance(begun, Prepared):
+            response = await ask(pool, begun, whole=whole)
+            session.notice(response)
+        else:
+            response = await drive(pool, begun, whole=whole, ask=ask)
+        if whole and not response.load():
+            await response.load_at_once()
         return response
 
     async def _opened(self, prepare: Callable[[], Prepared]) -> AsyncResponse:
@@ -70,7 +73,8 @@ class AsyncClient(Streams):
         async with await self._answered(method, url, options, whole=False) as response:
             yield response
 
-    def _sendable(self, content: AsyncContent) -> Content | Upload:
+    @staticmethod
+    def _sendable(content: AsyncContent) -> Content | Upload:
         return AsyncUpload(content) if isinstance(content, AsyncIterable) else content
 
     @property
@@ -115,12 +119,12 @@ class AsyncClient(Streams):
 
     def _pool_here(self) -> Pool:
         """The connections, which live on one loop."""
-        loop, kind = running()
-        pool = self._pool
+        loop, pool = running(), self._pool
         if pool is None:
             if self._closed:
                 raise ClientClosed("the client is closed: make a new one")
             settings = self._settings
+            kind = pool_for(loop)
             pool = self._pool = kind(loop, settings.policy, settings.tls, settings.source)
         elif pool.loop is not loop:
             state = "that has been closed" if pool.loop.is_closed() else "that runs elsewhere"

@@ -8,9 +8,17 @@ an ordinary dict, which keeps that order, and one timer for the first of them ar
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from time import monotonic
 
 # A timer is late by at most this many seconds, so that deadlines close to each other share one.
 _GRAIN = 0.01
+
+
+def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
+    """The loop's `time`; the builtin function itself where that calls no other."""
+    own = getattr(loop.time, "__func__", None) is asyncio.BaseEventLoop.time
+    return monotonic if own else loop.time
 
 
 class Deadlines:
@@ -41,11 +49,12 @@ class Deadlines:
 class Limit:
     """Futures that wait for at most the same number of seconds."""
 
-    __slots__ = ("_loop", "_seconds", "_timer", "_waits")
+    __slots__ = ("_loop", "_seconds", "_time", "_timer", "_waits")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
         self._loop = loop
         self._seconds = seconds
+        self._time = clock_of(loop)
         self._waits: dict[asyncio.Future[bool], float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -54,7 +63,7 @@ class Limit:
 
     def add(self, future: asyncio.Future[bool]) -> None:
         """Start the clock of a wait."""
-        deadline = self._loop.time() + self._seconds
+        deadline = self._time() + self._seconds
         self._waits[future] = deadline
         if self._timer is None:
             self._timer = self._loop.call_at(deadline, self._expire)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import Any, Protocol
 
 from trilane.client._flow.preparing import Prepared
@@ -21,15 +20,7 @@ class Ask(Protocol):
         """`whole`: whether all of the response is wanted, at once."""
 
 
-async def send_timed(pool: Pool, prepared: Prepared, *, whole: bool) -> AsyncResponse:
-    """The response, its content unread, with the time that it took; errors as those of `send`."""
-    began = monotonic()
-    response = await send(pool, prepared, whole=whole)
-    response.took = monotonic() - began
-    return response
-
-
-async def drive(pool: Pool, flow: Flow, *, whole: bool, ask: Ask = send_timed) -> AsyncResponse:
+async def drive(pool: Pool, flow: Flow, *, whole: bool, ask: Ask = send) -> AsyncResponse:
     """The response that a flow comes to, its content unread where it does not want it.
 
     Its requests are sent by `ask`.
@@ -59,7 +50,8 @@ async def _done(pool: Pool, step: Step, ask: Ask, *, whole: bool) -> Any:
     if isinstance(step, float):
         await pool.sleep(step)
     elif isinstance(step, Load):
-        await step.response.load_at_once()
+        if not step.response.load():
+            await step.response.load_at_once()
     elif isinstance(step, Drain):
         await step.response.drain(step.most)
     else:

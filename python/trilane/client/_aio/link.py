@@ -15,16 +15,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from trilane._core import END, HEAD, INFORMATIONAL, WRITABLE, Connection, Exchange
+from trilane._core import HEAD, INFORMATIONAL, WRITABLE, Connection, Exchange
 from trilane.client._flow import log
-from trilane.client._flow.request import Request
 from trilane.client._flow.routes import Entry
 
 if TYPE_CHECKING:
     from .call import Call
 
-# Content that arrives though nobody reads it, in bytes.
-_BUFFERED = 256 * 1024 - 1
 _LOG = logging.getLogger("trilane.client")
 
 _Waits = dict[int, asyncio.Future[bool]]
@@ -65,7 +62,6 @@ class Link:
         self._readers: _Waits = {}
         self._writers: _Waits = {}
         self._duplex: dict[int, _Duplex] = {}
-        self._whole: dict[int, Exchange] = {}
         self._flush_due = False
         self._reading = True
         self._writing = False
@@ -89,13 +85,6 @@ class Link:
     def is_closing(self) -> bool:
         """Whether it takes no more requests, now or later."""
         return self._descriptor < 0 or self.connection.is_closing
-
-    def submit(self, request: Request, *, timed: bool = False) -> Exchange:
-        """Send a request at the end of this turn; raises `errors.Full` when there is no room."""
-        exchange = request.submit(self.connection, self.alt_used, flush=False, timed=timed)
-        if not self._flush_due:
-            self.touch()
-        return exchange
 
     def expect(
         self,
@@ -122,10 +111,6 @@ class Link:
         if not self._reading:
             self._read(on=True)
         return future
-
-    def whole(self, exchange: Exchange) -> None:
-        """A task that awaits HEAD of the exchange wants all of its content too, if it is small."""
-        self._whole[exchange.token] = exchange
 
     def upload(self, exchange: Exchange) -> None:
         """Content of the exchange will be written by another task than reads its response."""
@@ -158,7 +143,6 @@ class Link:
         self._readers.pop(token, None)
         self._writers.pop(token, None)
         self._duplex.pop(token, None)
-        self._whole.pop(token, None)
 
     def wake(self, exchange: Exchange) -> None:
         """Wake the task that reads the exchange."""
@@ -184,7 +168,6 @@ class Link:
                     future.set_result(True)
             waits.clear()
         self._duplex.clear()
-        self._whole.clear()
         self._ended(self)
 
     def _flush(self) -> None:
@@ -214,8 +197,6 @@ class Link:
         if tokens:
             readers, writers = self._readers, self._writers
             for token in tokens:
-                if self._whole and self._goes_on(token):
-                    continue
                 _wake(readers, token)
                 if writers:
                     # A token does not tell for which of the two it came.
@@ -230,18 +211,6 @@ class Link:
             self._read(on=not connection.outstanding)
         self._arm()
         self._changed(self)
-
-    def _goes_on(self, token: int) -> bool:
-        """Whether the head has come of a response that is wanted whole, and the rest soon will.
-
-        Its task would only be woken to wait again. More than the native part buffers, or an unknown
-        length, has to be read as it comes.
-        """
-        exchange = self._whole.pop(token, None)
-        if exchange is None or exchange.complete:
-            return False
-        length = exchange.content_length
-        return length is not None and length <= _BUFFERED and not exchange.watch(END)
 
     def _look_at_uploads(self) -> None:
         """The native part watches for one state of an exchange; here two are waited for."""

@@ -24,7 +24,7 @@ from trilane.client._flow.timeouts import pool_timeout, response_timeout
 from trilane.client.errors import ClientClosed, Error
 
 from .call import Call
-from .deadlines import Deadlines, Limit
+from .deadlines import Deadlines, Limit, clock_of
 from .link import Link
 
 Result = TypeVar("Result")
@@ -51,6 +51,7 @@ class Pool:
         `source` is the local address to connect from.
         """
         self.loop = loop
+        self._time = clock_of(loop)
         self.router: Router[Link] = Router(policy)
         self.queued = 0
         """Calls that wait for a connection with room."""
@@ -87,7 +88,7 @@ class Pool:
         finally:
             limit.discard(future)
 
-    async def head(self, call: Call) -> int:
+    async def head(self, call: Call) -> int:  # noqa: C901 - one wait after another
         """Send a call and wait until the final head of its response is there: its status.
 
         Whatever is raised, the call is over then, and its connection is given back.
@@ -96,7 +97,9 @@ class Pool:
             self._start(call)
             while (future := call.future) is not None:
                 ready = await future
-                call.clock(None)
+                if call.limit is not None:
+                    call.limit.discard(future)
+                    call.limit = None
                 call.future = None
                 if call.error is not None:
                     break
@@ -105,14 +108,14 @@ class Pool:
                 elif call.exchange is None or call.link is None:
                     # An attempt failed that was not the only way.
                     self._start(call)
-                else:
+                elif call.sending is not None or call.told is not None:
+                    # It may have been woken for its upload, or for a 1xx response.
                     call.tell(call.exchange)
-                    if call.sending is not None or call.told is not None:
-                        # It may have been woken for its upload, or for a 1xx response.
-                        self._listen(call, call.link, call.exchange)
+                    self._listen(call, call.link, call.exchange)
             if call.error is None and call.exchange is not None:
                 status = call.exchange.head(0)
-                call.tell(call.exchange)
+                if call.told is not None:
+                    call.tell(call.exchange)
                 return status
         except BaseException as error:
             self.abandon(call)
@@ -126,7 +129,7 @@ class Pool:
     def _start(self, call: Call) -> None:
         """Submit the call, let it wait for room, or open a connection for it."""
         while True:
-            now = self.loop.time()
+            now = self._time()
             outcome = self.router.acquire(call.route, now)
             if self.router.discarded:
                 self.discard()
@@ -161,11 +164,11 @@ class Pool:
         call.clock(self.limit(seconds))
 
     def _listen(self, call: Call, link: Link, exchange: Exchange) -> None:
-        call.future = None
-        call.future = call.expect(link, exchange)
-        if call.timeouts.read is not None and call.future is not None:
-            call.limit = self._deadlines.limit(call.timeouts.read)
-            call.limit.add(call.future)
+        call.future = future = link.expect(exchange, call.wanted, reads=True)
+        seconds = call.timeouts.read
+        if seconds is not None and future is not None:
+            call.limit = limit = self._deadlines.limit(seconds)
+            limit.add(future)
 
     def _expired(self, call: Call) -> None:
         """A limit has passed: raise, or wait on where another one counts."""
@@ -180,7 +183,7 @@ class Pool:
             self._listen(call, call.link, call.exchange)
             return
         ticket = call.ticket
-        waited = self.loop.time() - call.began
+        waited = self._time() - call.began
         if timeouts.total is not None:
             timeouts = timeouts.since(waited)
         allowed = timeouts.pool if ticket is None else ticket.limit(timeouts)
@@ -218,7 +221,7 @@ class Pool:
         """The attempt has ended; in the loop again."""
         call = self._connecting.pop(attempt, None)
         waits = call is not None and call.future is not None and not call.future.done()
-        now = self.loop.time()
+        now = self._time()
         if call is not None and call.on_step is not None:
             failed = isinstance(outcome, Exception)
             call.on_step("failed" if failed else "connected", outcome)
@@ -260,7 +263,7 @@ class Pool:
         if self.queued and entry is not None and entry.shared and not entry.retired:
             # A lease that is given back makes the router look at the calls that wait.
             entry.leases += 1
-            self.router.release(entry, self.loop.time(), reusable=not link.is_closing)
+            self.router.release(entry, self._time(), reusable=not link.is_closing)
             self.discard()
 
     def park(self, call: Call, link: Link) -> None:
@@ -278,7 +281,7 @@ class Pool:
             entry, future = call.entry, call.future
             if entry is not None and future is not None and not future.done():
                 call.entry = call.link = None
-                self.router.release(entry, self.loop.time(), reusable=not link.is_closing)
+                self.router.release(entry, self._time(), reusable=not link.is_closing)
                 call.wake()  # It begins again.
         self.discard()
 
@@ -299,7 +302,7 @@ class Pool:
         entry = link.entry
         if entry is not None and not entry.retired:
             entry.leases += 1
-            self.router.release(entry, self.loop.time(), reusable=False)
+            self.router.release(entry, self._time(), reusable=False)
             self.discard()
 
     def abandon(self, call: Call) -> None:
@@ -308,7 +311,7 @@ class Pool:
         if call.ticket is not None:
             self.queued -= 1
             ticket, call.ticket = call.ticket, None
-            self.router.cancel(ticket, self.loop.time())
+            self.router.cancel(ticket, self._time())
             self.discard()
         self.finish(call)
 
@@ -333,7 +336,7 @@ class Pool:
             link.cancel(exchange)
         self.router.release(
             entry,
-            self.loop.time(),
+            self._time(),
             reusable=entry.is_reusable(complete=complete),
         )
         if self.router.discarded:
@@ -341,16 +344,16 @@ class Pool:
 
     def learn(self, origin: Origin, value: str, age_s: float) -> None:
         """Take in the field `alt-svc`."""
-        self.router.alternatives.learn(origin, value, self.loop.time(), age_s=age_s)
+        self.router.alternatives.learn(origin, value, self._time(), age_s=age_s)
 
     def misdirected(self, entry: Entry[Link]) -> None:
         """The alternative answered 421."""
-        self.router.misdirected(entry, self.loop.time())
+        self.router.misdirected(entry, self._time())
         self.discard()
 
     def broken(self, entry: Entry[Link]) -> None:
         """A connection died under a request."""
-        self.router.broken(entry, self.loop.time())
+        self.router.broken(entry, self._time())
 
     def discard(self) -> None:
         """Close what has left the router."""

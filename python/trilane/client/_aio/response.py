@@ -38,7 +38,7 @@ class AsyncResponse(BaseResponse):
         _, address, how = prepared
         facts, watched = call.link.facts, how.watched
         super().__init__(
-            status, call.fields, address, how.bounds, facts, watched, decodes=how.decodes
+            status, call.exchange, address, how.bounds, facts, watched, decodes=how.decodes
         )
         self._call = call
         self._exchange = call.exchange
@@ -61,19 +61,9 @@ class AsyncResponse(BaseResponse):
         return self._exchange.stream_id
 
     @property
-    def reason(self) -> str:
-        """The reason phrase of HTTP/1.1; empty in the others."""
-        return self._exchange.reason
-
-    @property
     def trailers(self) -> Headers:
         """The fields after the content; empty until it has been read, and where there are none."""
-        return Headers(self._exchange.trailers() if self._ended else [])
-
-    @property
-    def informational(self) -> list[tuple[int, list[tuple[str, str]]]]:
-        """Status and fields of each 1xx response before this one."""
-        return self._exchange.informational
+        return Headers(self._told.trailers() if self._ended else [])
 
     def duplex(self) -> tuple[Exchange, Link]:
         """What it is read from and written to, by different tasks, for a WebSocket."""
@@ -116,15 +106,14 @@ class AsyncResponse(BaseResponse):
         return self.content if not self._call.is_sending and self.load() else None
 
     async def load_at_once(self) -> None:
-        """Read all of the content of a new response.
+        """Read all of the content of a new response, which `load` could not.
 
         Raises:
             Error: as `read`.
         """
         try:
-            if not self.load():
-                self._look_ahead(self._exchange)
-                await self.aread()
+            self._look_ahead(self._exchange)
+            await self.aread()
         except BaseException:
             self.close()
             raise
@@ -133,19 +122,27 @@ class AsyncResponse(BaseResponse):
         """Whether `content` is there: has been read, or lies here complete and not coded.
 
         Raises:
-            LimitExceeded, DecodingError: it is more than is allowed.
+            LimitExceeded, DecodingError: it is more than is allowed, or not what it says.
         """
+        if self._content is not None:
+            return True
         exchange = self._exchange
-        if self._content is None and not self._ended and exchange.complete:
+        if self._ended or not exchange.complete:
+            return False
+        try:
             if self._decodes and self._begin_decoding() is not None:
                 return False
             self._ended = True
             content = exchange.read(-1, 0)
             if self._watched is not None:
                 self._watched.end(exchange)
-            self._call.pool.finish(self._call, complete=True)
+            call = self._call
+            call.pool.finish(call, complete=True)
             self._content = self._at_once(content)
-        return self._content is not None
+        except BaseException:
+            self.close()
+            raise
+        return True
 
     async def read(self, amount: int = -1) -> bytes:
         """Up to `amount` bytes, fewer only at the end; -1: all that follows.
@@ -285,13 +282,6 @@ class AsyncResponse(BaseResponse):
     def _request_sent(self) -> Request:
         return self._call.request
 
-    def _kept(self) -> dict[str, Any]:
-        return {
-            "reason": self.reason,
-            "informational": self.informational,
-            "trailers": self._exchange.trailers(),
-        }
-
     def _restore(self, state: dict[str, Any]) -> None:
         past: Any = _Past(state)
         self._call = self._exchange = self._link = past
@@ -300,9 +290,6 @@ class AsyncResponse(BaseResponse):
     @property
     def _measured(self) -> Exchange:
         return self._exchange
-
-    def _peek(self) -> list[tuple[str, str]]:
-        return self._exchange.fields()
 
     async def _piece(self, amount: int) -> bytes:  # noqa: C901 - one turn of reading
         if self._ended or not amount:
@@ -350,16 +337,8 @@ class _Past:
         self.method = state["method"]
         self.version = state["version"]
         self.stream_id = state["stream_id"]
-        self.reason = state["reason"]
-        self.informational = state["informational"]
-        self._trailers = state["trailers"]
         # It takes the place of all of these.
         self.request = self.connection = self.pool = self
-
-    def trailers(self) -> list[tuple[str, str]]:
-        """The fields after the content."""
-        trailers: list[tuple[str, str]] = self._trailers
-        return trailers
 
     def finish(self, _call: object, *, complete: bool = False) -> None:
         """There is no connection to be given back."""

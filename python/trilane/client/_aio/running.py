@@ -10,7 +10,7 @@ from trilane.client.errors import LocalError
 from .pool import Pool
 
 
-def running() -> tuple[asyncio.AbstractEventLoop, type[Pool]]:
+def running() -> asyncio.AbstractEventLoop:
     """The loop of the task that asks: asyncio's, or what stands for one in a run of Trio.
 
     Raises:
@@ -19,12 +19,22 @@ def running() -> tuple[asyncio.AbstractEventLoop, type[Pool]]:
     trio = sys.modules.get("trio")
     if trio is not None and trio.lowlevel.in_trio_task():
         # Imported where Trio is: others need not have it.
-        from .on_trio import TrioLoop, TrioPool  # noqa: PLC0415
+        from .on_trio import TrioLoop  # noqa: PLC0415
 
-        return TrioLoop.current(), TrioPool
+        return TrioLoop.current()
     try:
-        return asyncio.get_running_loop(), Pool
+        return asyncio.get_running_loop()
     except RuntimeError:
         raise LocalError(
             "no event loop is running: AsyncClient is for tasks of asyncio or of Trio"
         ) from None
+
+
+def pool_for(loop: asyncio.AbstractEventLoop) -> type[Pool]:
+    """The kind of pool for what `running` gave."""
+    if "trio" in sys.modules:
+        from .on_trio import TrioLoop, TrioPool  # noqa: PLC0415 - as above
+
+        if isinstance(loop, TrioLoop):
+            return TrioPool
+    return Pool

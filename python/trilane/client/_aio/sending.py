@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
+from time import monotonic
 
 from trilane.client._flow import log
 from trilane.client._flow.altsvc import learn
@@ -27,11 +28,10 @@ async def send(pool: Pool, prepared: Prepared, *, whole: bool) -> AsyncResponse:
     request, _, how = prepared
     if how.watch is not None and how.watched is None:
         return await _watched(pool, prepared, how.watch, whole=whole)
+    began = monotonic()
     attempts = 0
     while True:
-        call = Call(pool, how.route, request, how.limits, how.on_informational, whole=whole)
-        call.watched = how.watched
-        call.on_step = how.on_step
+        call = Call(pool, request, how, whole=whole)
         attempts += 1
         try:
             status = await pool.head(call)
@@ -49,12 +49,14 @@ async def send(pool: Pool, prepared: Prepared, *, whole: bool) -> AsyncResponse:
             # Also where the wait is 0: the loop may have to see the end of a connection.
             await pool.sleep(wait)
             continue
-        if how.learns and call.exchange is not None:
-            call.fields = call.exchange.fields()
-            learn(pool, how.route.origin, call.fields)
+        exchange = call.exchange
+        if how.learns and exchange is not None and exchange.has("alt-svc"):
+            learn(pool, how.route.origin, exchange.fields())
         entry = call.entry
         if entry is None or not passes_over(pool, entry, status, request, attempts):
-            return AsyncResponse(call, status, prepared)
+            response = AsyncResponse(call, status, prepared)
+            response.took = monotonic() - began
+            return response
         log.again(request, entry, None, attempts)
         pool.finish(call)
         await call.stopped()

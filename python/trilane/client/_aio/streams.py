@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from trilane.client._flow.request import Field
 from trilane.client._flow.streams import StreamingClient
 
-from .driving import Ask, send_timed
+from .driving import Ask
 from .pool import Pool
 from .response import AsyncResponse
+from .sending import send
 from .uploading import AsyncContent
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Streams(
         options: Mapping[str, Any],
         *,
         whole: bool,
-        ask: Ask = send_timed,
+        ask: Ask = send,
     ) -> AsyncResponse:
         """The response to a request, and what it leads to; each is sent by `ask`."""
 

@@ -31,9 +31,9 @@ from trilane.client.errors import (
     WriteTimeout,
 )
 
-from .driving import send_timed
 from .lock import Lock, within
 from .running import running
+from .sending import send
 
 if TYPE_CHECKING:
     import asyncio
@@ -289,7 +289,7 @@ async def connect(
         VersionUnavailable: it takes none in the versions that may be spoken.
         Error: any of `errors`.
     """
-    loop, limit = running()[0], None
+    loop, limit = running(), None
 
     async def ask(pool: Pool, prepared: Prepared, *, whole: bool) -> AsyncResponse:
         nonlocal limit
@@ -297,12 +297,12 @@ async def connect(
         limit = prepared.how.limits[_WRITE]
         opening = handshake(prepared, talk)
         try:
-            return await send_timed(pool, opening, whole=whole)
+            return await send(pool, opening, whole=whole)
         except VersionUnavailable:
             other = others()
             if other is None:
                 raise
-            return await send_timed(other, opening, whole=whole)
+            return await send(other, opening, whole=whole)
 
     response = await answered(ask=ask)
     try:

@@ -108,9 +108,6 @@ class Kept(NamedTuple):
             "method": self.prepared.request.method,
             "version": "cache",
             "stream_id": 0,
-            "reason": "",
-            "trailers": [],
-            "informational": [],
             "cached": (self.from_cache, self.revalidated),
         }
 

@@ -34,7 +34,6 @@ from trilane.client._flow.resolving import Resolver
 from trilane.client._flow.routes import VERSIONS, Policy, Proxy
 from trilane.client._flow.session import Session
 from trilane.client._flow.settable import Settable
-from trilane.client._flow.steps import Flow
 from trilane.client._flow.timeouts import TimeoutGiven, Timeouts, timeouts
 from trilane.client._flow.watching import Hooks, Observer, Watch
 from trilane.client._flow.whole import MOST_CONTENT, Bounds
@@ -180,6 +179,7 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
             max_redirects=max_redirects,
             retries=retries,
             cache=cache,
+            sendable=self._sendable,
         )
         self._begin()
 
@@ -199,15 +199,10 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
     def _context(self, method: str, url: str, options: Mapping[str, Any]) -> Context:
         """Send a request, and what it leads to; with the end of the context the response closes."""
 
+    @staticmethod
     @abstractmethod
-    def _sendable(self, content: ContentGiven | None) -> Content | Upload:
+    def _sendable(content: ContentGiven | None) -> Content | Upload:
         """Content as `Settings` takes it."""
-
-    def _begun(
-        self, method: str, url: str, options: Mapping[str, Any], *, whole: bool = True
-    ) -> Prepared | Flow:
-        """What is to be done for a request."""
-        return self._session.begin(method, url, options, self._sendable, whole=whole)
 
     @shown
     def request(

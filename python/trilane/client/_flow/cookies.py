@@ -12,8 +12,8 @@ from http.cookiejar import Cookie, CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
+    from trilane.client._flow.head import Head
     from trilane.client._flow.origins import Address, Origin
-    from trilane.client._flow.response import BaseResponse
 
 SET_COOKIE: Final = "set-cookie"
 MOST: Final = 3000
@@ -260,7 +260,7 @@ class Cookies(MutableMapping[str, str]):
 CookiesGiven: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]] | Cookies | CookieJar | None
 
 
-def of_response(response: BaseResponse, address: Address) -> Cookies:
+def of_response(response: Head, address: Address) -> Cookies:
     """The cookies that a response sets."""
     cookies = Cookies()
     cookies.keep(address, response.fields)

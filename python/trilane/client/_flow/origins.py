@@ -7,6 +7,8 @@ a clean path is handed on as it is.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 from trilane.client.errors import InvalidRequest
@@ -67,6 +69,10 @@ class Address(NamedTuple):
         return f"{self.origin.scheme}://{self.authority}{self.target}"
 
 
+# Without the function that a NamedTuple has for its names: one is made for each request.
+_address: Final[Callable[[tuple[Origin, str, str, str | None]], Address]] = partial(
+    tuple.__new__, Address
+)
 # What stands before the path, as it was written: origin, authority, authorization.
 _known: dict[str, tuple[Origin, str, str | None]] = {}
 
@@ -94,7 +100,7 @@ def parse(url: str) -> Address:
         target = url[slash:]
         # `/.` may begin a dot segment; most paths have none.
         if _CLEAN(target) and "/." not in target:
-            return Address(known[0], known[1], target, known[2])
+            return _address((known[0], known[1], target, known[2]))
     found = _BASE.match(url)
     if found is None:
         raise InvalidRequest(f"the URL {url!r} {_lack(url)}")

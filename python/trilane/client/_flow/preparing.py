@@ -14,11 +14,10 @@ from trilane.client._flow.origins import Address, Origin, parse
 from trilane.client._flow.proxies import Proxies
 from trilane.client._flow.request import (
     FOR_PROXIES,
-    OF_SENDING,
     Field,
     Fields,
     Request,
-    lower,
+    is_read,
     pairs,
     with_defaults,
 )
@@ -49,8 +48,6 @@ NO_OPTIONS: Final[Options] = (..., (), False, None, True)
 _METHODS: Final = frozenset(
     {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
 )
-_READ: Final = OF_SENDING | {FOR_PROXIES}
-"""Fields of which a request has to know."""
 
 
 class How(NamedTuple):
@@ -80,10 +77,16 @@ class Prepared(NamedTuple):
     how: How
 
 
+# Without the function that a NamedTuple has for its names: one is made for each request.
+_prepared: Final[Callable[[tuple[Request, Address, How]], Prepared]] = functools.partial(
+    tuple.__new__, Prepared
+)
+
+
 class Settings:
     """What a client was told when it was made; the arguments are explained by `Client`."""
 
-    __slots__ = ("_believes", "_fields", "_how", "_limits", "policy", "source", "tls")
+    __slots__ = ("_believes", "_fields", "_how", "_limited", "_limits", "policy", "source", "tls")
 
     def __init__(
         self,
@@ -104,8 +107,15 @@ class Settings:
         self._believes = False
         self.fields = with_defaults(DEFAULTS, pairs(headers))
         # Bounded, for crawlers; a dictionary would grow with every origin.
-        self._how = functools.lru_cache(1024)(how)
+        self._how = how = functools.lru_cache(1024)(how)
         self._limits = limits
+
+        @functools.lru_cache(1024, typed=True)
+        def limited(origin: Origin, timeout: TimeoutGiven, decodes: bool) -> tuple[Timeouts, How]:
+            given = timeouts(timeout, limits)
+            return given, how(origin)._replace(limits=given, decodes=decodes)
+
+        self._limited = limited
 
     @property
     def fields(self) -> Sequence[Field]:
@@ -115,7 +125,7 @@ class Settings:
     @fields.setter
     def fields(self, fields: Sequence[Field]) -> None:
         self._fields = list(fields)
-        self._believes = not _READ.isdisjoint(lower(name) for name, _ in fields)
+        self._believes = is_read(fields)
 
     @property
     def believes(self) -> bool:
@@ -135,6 +145,13 @@ class Settings:
         """
         address = parse(url)
         fields = self._fields
+        if address.authorization is None and not self._believes:
+            how = self._how(address.origin)
+            if how.route.proxy is None:
+                # The usual way: nothing has to be said to a proxy, and nothing is to be believed.
+                method = method if method in _METHODS else as_meant(method)
+                request = Request(method, address.target, address.authority, fields)
+                return _prepared((request, address, how))
         if address.authorization is not None:
             fields = with_defaults(fields, [("authorization", address.authorization)])
         return self.complete(method, address, fields, None, NO_OPTIONS, believes=self._believes)
@@ -182,7 +199,7 @@ class Settings:
         """
         address = parse(url)
         request = Request(method, address.target, address.authority, fields, content)
-        if fields:
+        if is_read(fields):
             request.believe()
         prepared = self._complete(request, address, options)
         if target is not None:
@@ -206,7 +223,12 @@ class Settings:
             request.expect_continue()
         if trailers:
             request.follow(trailers)
-        limits = timeouts(timeout, self._limits)
+        if on_informational is None and not isinstance(timeout, Until):
+            limits, how = self._limited(address.origin, timeout, decode)
+            if limits.total is None:
+                return _prepared((request, address, how))
+        else:
+            limits = timeouts(timeout, self._limits)
         if limits.total is not None and not isinstance(limits, Until):
             limits = Until.begin(limits, monotonic)
         how = how._replace(limits=limits, decodes=decode, on_informational=on_informational)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from trilane.client._flow.content import Block, Content, Upload, upload
+from trilane.client._flow.content import ANNOUNCING, Block, Content, Upload, upload
 from trilane.client._flow.uploading import Outgoing
 from trilane.client.errors import InvalidRequest
 
@@ -23,6 +23,9 @@ OF_SENDING: Final = frozenset({"content-length", "expect", "transfer-encoding"})
 FOR_PROXIES: Final = "proxy-authorization"
 """What tells a proxy who asks (RFC 9110 §11.7.2), and nobody behind it."""
 _CONTINUE: Final = "100-continue"
+_BELIEVED: Final = OF_SENDING | {FOR_PROXIES}
+_READ: Final = _BELIEVED | {name.encode() for name in _BELIEVED}
+"""Fields of which a request has to know, by names of either type."""
 
 
 class Request(Outgoing):
@@ -32,16 +35,14 @@ class Request(Outgoing):
     message, and keeps the fields of a connection (`connection`, `te`) from HTTP/2 and HTTP/3.
     """
 
-    __slots__ = (
-        "authority",
-        "body",
-        "fields",
-        "for_proxy",
-        "length",
-        "method",
-        "target",
-        "upload",
-    )
+    for_proxy = False
+    """Whether there is a field among them that is for a proxy alone; `believe` looks."""
+    body: bytes | None = None
+    """Content that goes along with the head."""
+    upload: Upload | None = None
+    """Content that follows it."""
+    length: int | None = None
+    """Bytes of `upload`, where known and not among the fields."""
 
     def __init__(
         self,
@@ -52,20 +53,14 @@ class Request(Outgoing):
         content: Content | Upload = None,
     ) -> None:
         """`fields` are sent as they are; see `believe` for those that say how to send."""
-        super().__init__()
         self.method = method
         self.target = target
         self.authority = authority
         self.fields = fields
-        self.for_proxy = False
-        """Whether there is a field among them that is for a proxy alone; `believe` looks."""
-        self.body: bytes | None
-        """Content that goes along with the head."""
-        self.upload: Upload | None
-        """Content that follows it."""
-        self.body, self.upload = upload(content, method)
-        self.length = None if self.upload is None else self.upload.length
-        """Bytes of `upload`, where known and not among the fields."""
+        if content is not None or method in ANNOUNCING:
+            self.body, self.upload = upload(content, method)
+            if self.upload is not None:
+                self.length = self.upload.length
 
     @property
     def replayable(self) -> bool:
@@ -102,11 +97,17 @@ class Request(Outgoing):
             Full: the connection takes no request now.
             Error: the request cannot be sent, or the connection has ended.
         """
-        streaming = self.is_streaming
+        fields = self.fields if alt_used is None else [*self.fields, ("alt-used", alt_used)]
+        streaming = self.upload is not None or bool(self.trailers)
+        if not streaming and not timed:
+            authority = self.authority
+            return connection.submit(
+                self.method, self.target, fields, self.body, authority=authority, flush=flush
+            )
         return connection.submit(
             self.method,
             self.target,
-            self.fields if alt_used is None else [*self.fields, ("alt-used", alt_used)],
+            fields,
             None if streaming else self.body,
             authority=self.authority,
             streaming=streaming,
@@ -177,6 +178,11 @@ class Request(Outgoing):
             self.upload = Upload(memoryview(self.body), len(self.body))
             self.length = len(self.body)
             self.body = None
+
+
+def is_read(fields: Iterable[Field]) -> bool:
+    """Whether a request has to know of one of the fields; see `Request.believe`."""
+    return any(field[0].lower() in _READ for field in fields)
 
 
 def pairs(fields: Mapping[Any, Any] | Iterable[Pair] | None) -> list[Pair]:

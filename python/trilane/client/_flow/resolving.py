@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -187,6 +186,8 @@ def _hints(record: HTTPSRecord, host: str) -> list[str] | None:
 
 
 def _is_address(host: str) -> bool:
+    import ipaddress  # noqa: PLC0415 - only with resolver=
+
     try:
         ipaddress.ip_address(host.strip("[]"))
     except ValueError:

@@ -7,32 +7,26 @@ is a coroutine which waits inside of itself, so that all of it runs to its end b
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Never, TypeVar
 
 from trilane.client import errors
+from trilane.client._flow.head import Ends, Head, Past, Told
 from trilane.client._flow.keywords import refuse_attribute
-from trilane.client._flow.redirects import is_redirect
 from trilane.client._flow.timeouts import content_timeout, total_timeout
 from trilane.client._flow.whole import Bounds, Whole, not_read
-from trilane.client.errors import Error, LocalError, ReadTimeout, StatusError
-from trilane.client.fields import Headers, MutableHeaders
+from trilane.client.errors import Error, LocalError, ReadTimeout
 
 from .text import JsonLines, Lines, charset
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from trilane._core import Decoder, Exchange, Facts
     from trilane.client._early import Early
-    from trilane.client._flow.cookies import Cookies
     from trilane.client._flow.events import EventParser
     from trilane.client._flow.origins import Address
-    from trilane.client._flow.request import Request
     from trilane.client._flow.timeouts import Timeouts
-    from trilane.client._flow.watching import Timings, Traffic, Watched
-    from trilane.client.auth import RequestInfo
+    from trilane.client._flow.watching import Watched
     from trilane.client.errors import WriteTimeout
 
 Result = TypeVar("Result")
@@ -40,7 +34,6 @@ Result = TypeVar("Result")
 CODINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd"})
 """Content codings that are undone (RFC 9110 §8.4)."""
 _CODED: Final = "content-encoding"
-_CODED_LENGTH: Final = len(_CODED)
 PIECE: Final = 64 * 1024
 """Bytes that iteration hands out at most, unless it is told otherwise."""
 
@@ -55,19 +48,10 @@ def result_of(coroutine: Coroutine[Any, Any, Result]) -> Result:
     raise AssertionError("it awaits what only a loop has")
 
 
-class Ends(NamedTuple):
-    """What a response that was pickled keeps of `Facts`."""
+class BaseResponse(Head):
+    """Limits and decoding of the answer to one request, and the content that is kept of it.
 
-    peer: tuple[str, int] | None
-    local: tuple[str, int] | None
-    tls_info: dict[str, Any] | None
-
-
-class BaseResponse(ABC):
-    """Head, limits and decoding of the answer to one request, and the content that is kept of it.
-
-    A subclass has the exchange: `_peek` gives its fields, `_piece` its content, and `close` gives
-    its connection back.
+    A subclass has the exchange: `_piece` gives its content, and `close` gives its connection back.
     """
 
     from_cache: bool = False
@@ -76,7 +60,6 @@ class BaseResponse(ABC):
     """Whether it does, and the server was asked whether it may."""
 
     __slots__ = (
-        "_address",
         "_at",
         "_begun",
         "_bounds",
@@ -85,20 +68,13 @@ class BaseResponse(ABC):
         "_decodes",
         "_encoding",
         "_error",
-        "_facts",
-        "_fields",
-        "_headers",
         "_left",
-        "_watched",
-        "history",
-        "status",
-        "took",
     )
 
     def __init__(
         self,
         status: int,
-        fields: list[tuple[str, str]] | None,
+        told: Told,
         address: Address,
         bounds: Bounds,
         facts: Facts | Ends | None,
@@ -107,16 +83,14 @@ class BaseResponse(ABC):
         decodes: bool,
     ) -> None:
         self.status = status
-        """The status code."""
-        self.history: list[Any] = []
-        """The responses that led to this one, redirects and challenges, in their order."""
+        self.history = []
         self.took = 0.0
-        """Seconds from the begin of the last request to the head of this response."""
+        self._told = told
         self._facts = facts
         self._watched = watched
         self._address = address
-        self._fields = fields
-        self._headers: Headers | None = None
+        self._fields = None
+        self._headers = None
         self._bounds = bounds
         self._decodes = decodes
         self._decoder: Decoder | None = None
@@ -130,155 +104,6 @@ class BaseResponse(ABC):
         self._begun = False
         # Why no more of it can be read.
         self._error: Error | None = None
-
-    @property
-    @abstractmethod
-    def method(self) -> str:
-        """The method of the request."""
-
-    @property
-    @abstractmethod
-    def version(self) -> str:
-        """`h1`, `h2`, `h3`, or `h1.0` where the server answered in HTTP/1.0."""
-
-    @property
-    @abstractmethod
-    def stream_id(self) -> int:
-        """Id of the stream, or the number of the request on its HTTP/1.1 connection."""
-
-    @property
-    def url(self) -> str:
-        """The URL asked for, without userinfo and fragment."""
-        return self._address.url
-
-    @property
-    def fields(self) -> list[tuple[str, str]]:
-        """The fields as they came, in their order."""
-        fields = self._fields
-        if fields is None:
-            fields = self._fields = self._peek()
-        return fields
-
-    @property
-    def headers(self) -> Headers:
-        """The fields by name."""
-        if self._headers is None:
-            self._headers = Headers(self.fields)
-        return self._headers
-
-    @property
-    def peer(self) -> tuple[str, int] | None:
-        """Address and port of the server, or of the proxy; None over a Unix socket."""
-        return None if self._facts is None else self._facts.peer
-
-    @property
-    def local(self) -> tuple[str, int] | None:
-        """Our own address and port."""
-        return None if self._facts is None else self._facts.local
-
-    @property
-    def tls_info(self) -> dict[str, Any] | None:
-        """What TLS agreed on; None without it.
-
-        `version`, `cipher`, `group`, `alpn`, whether it was `resumed`, `ech`, whether the hello was
-        encrypted, and `certificates`, the server's chain in DER, its own first.
-        """
-        return None if self._facts is None else self._facts.tls_info
-
-    @property
-    def timings(self) -> Timings | None:
-        """Where the time went so far; None unless the client was made with `timings=True`."""
-        watched = self._watched
-        return None if watched is None else watched.timings(self._measured)
-
-    @property
-    def traffic(self) -> Traffic | None:
-        """The bytes so far; None unless the client was made with `timings=True`."""
-        watched = self._watched
-        return None if watched is None else watched.traffic(self._measured, self.fields)
-
-    @property
-    @abstractmethod
-    def _measured(self) -> Exchange | Early | None:
-        """What has times, until they are taken from it."""
-
-    @property
-    def is_success(self) -> bool:
-        """Whether the status is 2xx."""
-        return 200 <= self.status < 300
-
-    @property
-    def status_code(self) -> int:
-        """`status`, by the name that Requests and HTTPX have for it."""
-        return self.status
-
-    @property
-    def ok(self) -> bool:
-        """Whether the status is below 400."""
-        return self.status < 400
-
-    @property
-    def is_redirect(self) -> bool:
-        """Whether it sends its client elsewhere, which `follow_redirects` follows."""
-        return is_redirect(self.status, self.headers.get("location"))
-
-    @property
-    def elapsed(self) -> timedelta:
-        """The time from the begin of the request to the head of this response, without content.
-
-        That of the last request where several led to it; `history` has the others.
-        """
-        from datetime import timedelta  # noqa: PLC0415 - few ask
-
-        return timedelta(seconds=self.took)
-
-    @property
-    def request(self) -> RequestInfo:
-        """The request as it was sent: its `method`, `url` and `headers`."""
-        from trilane.client.auth import RequestInfo  # noqa: PLC0415 - few ask
-
-        sent, address = self._request_sent(), self._address
-        headers = MutableHeaders(sent.fields)
-        return RequestInfo(sent.method, address.url, address.target, headers)
-
-    @property
-    def cookies(self) -> Cookies:
-        """The cookies that this response sets; those of the client are `client.cookies`."""
-        from trilane.client._flow.cookies import of_response  # noqa: PLC0415 - few ask
-
-        return of_response(self, self._address)
-
-    @property
-    def links(self) -> dict[str, dict[str, str]]:
-        """The links of the field `link` (RFC 8288) by their relation: `links["next"]["url"]`."""
-        from trilane.client._flow.links import links  # noqa: PLC0415 - few ask
-
-        return links(self.headers.get("link", ""))
-
-    def raise_for_status(self) -> Self:
-        """This response, unless its status is 400 or more.
-
-        Raises:
-            StatusError: it is; the error has the `response`.
-        """
-        status = self.status
-        if status < 400:
-            return self
-        whose = "the client's" if status < 500 else "the server's"
-        reason = f" {self.reason}" if self.reason else ""
-        raise StatusError(
-            f"{self.method} {self.url} was answered with {status}{reason}, {whose} error",
-            response=self,
-        )
-
-    @property
-    @abstractmethod
-    def reason(self) -> str:
-        """The reason phrase of HTTP/1.1; empty in the others."""
-
-    @abstractmethod
-    def _request_sent(self) -> Request:
-        """The request."""
 
     @property
     @abstractmethod
@@ -319,10 +144,6 @@ class BaseResponse(ABC):
         """Give the connection back; content that has not come is cancelled. Idempotent."""
 
     @abstractmethod
-    def _peek(self) -> list[tuple[str, str]]:
-        """The fields of the head."""
-
-    @abstractmethod
     async def _piece(self, amount: int) -> bytes:
         """What is there of the content as it was sent, up to `amount` bytes; b"" at the end."""
 
@@ -352,7 +173,9 @@ class BaseResponse(ABC):
             "version": self.version,
             "stream_id": self.stream_id,
             "ends": (self.peer, self.local, self.tls_info),
-            **self._kept(),
+            "reason": self.reason,
+            "informational": self.informational,
+            "trailers": self._told.trailers(),
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -361,7 +184,7 @@ class BaseResponse(ABC):
         BaseResponse.__init__(
             self,
             state["status"],
-            state["fields"],
+            Past(state["fields"], state["reason"], state["informational"], state["trailers"]),
             address,
             bounds,
             Ends(*state["ends"]),
@@ -372,10 +195,6 @@ class BaseResponse(ABC):
         if decoded:
             self._begin_decoding()
         self._restore(state)
-
-    @abstractmethod
-    def _kept(self) -> dict[str, Any]:
-        """What else pickle keeps, and `_restore` takes."""
 
     @abstractmethod
     def _restore(self, state: dict[str, Any]) -> None:
@@ -452,7 +271,9 @@ class BaseResponse(ABC):
         # The smaller limit is passed first, also where it is read in pieces.
         if whole is not None and length > whole and (decoded is None or whole < decoded):
             raise self._fail(self._bounds.refuse(self.url, self.stream_id))
-        return self._counted(content)
+        if decoded is not None:
+            self._count(length)
+        return content
 
     def _counted(self, piece: bytes) -> bytes:
         """A piece of content that has no coding."""
@@ -576,8 +397,8 @@ class BaseResponse(ABC):
         if self._decoder is not None:
             return self._decoder
         codings: list[str] = []
-        for name, value in self._peek() if self._fields is None else self._fields:
-            if len(name) == _CODED_LENGTH and name.lower() == _CODED:
+        if self._told.has(_CODED):
+            for value in self.headers.get_all(_CODED):
                 named = (coding.strip().lower() for coding in value.split(","))
                 codings += [coding for coding in named if coding not in {"", "identity"}]
         if not codings or not CODINGS.issuperset(codings):

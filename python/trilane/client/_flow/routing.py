@@ -258,7 +258,12 @@ class Router(Generic[Connection]):
             )
 
     def _decide(self, group: Group[Connection], now: float) -> Entry[Connection] | Attempt | None:
-        entry = self._with_room(group, now)
+        entry: Entry[Connection] | None
+        for entry in group.shared:
+            if not entry.exhausted and entry.connection.capacity > 0:
+                break
+        else:
+            entry = self._free(group, now)
         if entry is not None:
             if self._h3 and entry.version != "h3":
                 probe = self._probe(group, now)
@@ -276,14 +281,10 @@ class Router(Generic[Connection]):
             return None
         return self._begin(group, now)
 
-    def _with_room(self, group: Group[Connection], now: float) -> Entry[Connection] | None:
-        shared = group.shared
-        if shared:
-            for entry in shared:
-                if entry.connection.capacity > 0 and not entry.exhausted:
-                    return entry
-            for entry in [entry for entry in shared if entry.connection.is_closing]:
-                self._retire(group, entry, now, grant=False)
+    def _free(self, group: Group[Connection], now: float) -> Entry[Connection] | None:
+        """An idle connection of HTTP/1.1, where none that is shared has room."""
+        for entry in [entry for entry in group.shared if entry.connection.is_closing]:
+            self._retire(group, entry, now, grant=False)
         return group.free[-1] if group.free else None
 
     def _probe(self, group: Group[Connection], now: float) -> Attempt | None:

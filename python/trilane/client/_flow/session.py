@@ -28,8 +28,14 @@ if TYPE_CHECKING:
 _OF_FLOW: Final = frozenset({"auth", "cookies", "follow_redirects", "retries", "timeout"})
 """Options for which more than one request may have to be sent, or a clock to run."""
 _CONTENT: Final = frozenset({"content", "data", "files", "json"})
-_SET_COOKIE: Final = "set-cookie"
-_SET_COOKIE_LENGTH: Final = len(_SET_COOKIE)
+_NONE_IS_NOTHING: Final = _CONTENT | {
+    "cookies",
+    "headers",
+    "on_informational",
+    "params",
+    "progress",
+}
+"""Options for which None says no more than to leave them out."""
 Sendable: TypeAlias = Callable[[Any], Content | Upload]
 
 
@@ -48,9 +54,11 @@ class Session:
         max_redirects: int,
         retries: Retries | int | None,
         cache: CacheGiven = None,
+        sendable: Sendable,
     ) -> None:
-        """The arguments are explained by `Client`."""
+        """The arguments are explained by `Client`; `sendable` makes content of what it takes."""
         self.settings = settings
+        self._sendable = sendable
         self._auth: Auth | None = None
         self._base = ""
         self._cookies: Cookies | None = None
@@ -168,21 +176,27 @@ class Session:
         method: str,
         url: str,
         options: Mapping[str, Any],
-        sendable: Sendable,
         *,
         whole: bool,
     ) -> Prepared | Flow:
         """A request that is all there is to do, or a flow.
 
-        `options` are those of `RequestOptions`, `sendable` makes content of what the face takes;
-        `whole` tells whether the content of the response is wanted at once.
+        `options` are those of `RequestOptions`; `whole` tells whether the content of the response
+        is wanted at once.
 
         Raises:
             InvalidRequest, TypeError, ValueError: an argument is none.
         """
+        if options:
+            # Programs hand on what they were given, and most were given nothing.
+            options = {
+                name: value
+                for name, value in options.items()
+                if value is not None or name not in _NONE_IS_NOTHING
+            }
         if self._plain and not options and isinstance(url, str):
             return self.settings.plain(method, url)
-        call = self._call(method, url, options, sendable, whole=whole)
+        call = self._call(method, url, options, whole=whole)
         if self._plain and _OF_FLOW.isdisjoint(options):
             return prepare(self.settings, call, call.fields)
         return flow(self, call)
@@ -194,20 +208,10 @@ class Session:
 
     def notice(self, response: BaseResponse) -> None:
         """Keep the cookies that a response sets."""
-        for name, _ in response.fields:
-            if len(name) == _SET_COOKIE_LENGTH and name.lower() == _SET_COOKIE:
-                self.cookies.keep(parse(response.url), response.fields)
-                return
+        if response.has_field("set-cookie"):
+            self.cookies.keep(parse(response.url), response.fields)
 
-    def _call(
-        self,
-        method: str,
-        url: str,
-        options: Mapping[str, Any],
-        sendable: Sendable,
-        *,
-        whole: bool,
-    ) -> Call:
+    def _call(self, method: str, url: str, options: Mapping[str, Any], *, whole: bool) -> Call:
         get = options.get
         call = Call()
         call.method = as_meant(method)
@@ -218,7 +222,7 @@ class Session:
         given = pairs(get("headers"))
         call.content = None
         if not _CONTENT.isdisjoint(options):
-            call.content, content_type = _content(options, sendable)
+            call.content, content_type = _content(options, self._sendable)
             if content_type is not None:
                 given = with_defaults([("content-type", content_type)], given)
         authorization = call.address.authorization

@@ -25,18 +25,16 @@ class Outgoing(ABC):
     what is the caller's own is neither judged nor an occasion to send the request again.
     """
 
-    __slots__ = ("_sent", "expects", "progress", "raised", "trailers")
-
-    def __init__(self) -> None:
-        self.expects = False
-        """Whether the content waits for `100 Continue`."""
-        self.trailers: Sequence[tuple[str, str]] = ()
-        """Fields that follow the content."""
-        self.raised: Exception | None = None
-        """What the caller's own code raised last: the content, or a function that was called."""
-        self.progress: Progress | None = None
-        """Told how much of the content was sent."""
-        self._sent = 0
+    # They stand in the class, as most requests leave them as they are.
+    expects = False
+    """Whether the content waits for `100 Continue`."""
+    trailers: Sequence[tuple[str, str]] = ()
+    """Fields that follow the content."""
+    raised: Exception | None = None
+    """What the caller's own code raised last: the content, or a function that was called."""
+    progress: Progress | None = None
+    """Told how much of the content was sent."""
+    _sent = 0
 
     def count(self, more: int, total: int | None) -> None:
         """So many more bytes of content were sent; 0 at the begin, also where it is sent again."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from trilane.client._flow.caching import Answered, Kept, Save, StorageCall
+from trilane.client._flow.head import Past
 from trilane.client._flow.response import BaseResponse, result_of
 from trilane.client._flow.steps import CacheStep
 from trilane.client._flow.whole import not_read
@@ -41,7 +42,14 @@ class KeptResponse(Response):
     def __init__(self, kept: Kept) -> None:
         request, address, how = kept.prepared
         BaseResponse.__init__(
-            self, kept.status, kept.fields, address, how.bounds, None, None, decodes=how.decodes
+            self,
+            kept.status,
+            Past(kept.fields),
+            address,
+            how.bounds,
+            None,
+            None,
+            decodes=how.decodes,
         )
         self._request, self._how = request, how
         self._rest = b""
@@ -83,8 +91,9 @@ class KeptResponse(Response):
         self._rest = piece[cut:]
         return piece[:cut]
 
-    def _kept(self) -> dict[str, Any]:
-        return {**super()._kept(), "cached": (self.from_cache, self.revalidated)}
+    def __getstate__(self) -> dict[str, Any]:
+        """As `Response.__getstate__`, and whence it came."""
+        return {**super().__getstate__(), "cached": (self.from_cache, self.revalidated)}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)

@@ -11,14 +11,14 @@ from trilane.client._flow.content import Content
 from trilane.client._flow.keywords import refuse
 from trilane.client._flow.options import BARE, BareOptions, shown
 from trilane.client._flow.preparing import Prepared
-from trilane.client._pool.driving import Ask, drive, send_timed
+from trilane.client._pool.driving import Ask, drive
 from trilane.client._pool.leasing import Pool
 from trilane.client._pool.response import Response
 from trilane.client._pool.sending import send
 from trilane.client._pool.several import send_all
 from trilane.client._pool.streams import Streams
 
-_SEND_DUPLEX: Final = partial(send_timed, duplex=True)
+_SEND_DUPLEX: Final = partial(send, duplex=True)
 
 
 class Client(Streams):
@@ -45,13 +45,14 @@ class Client(Streams):
         options: Mapping[str, Any],
         *,
         whole: bool,
-        ask: Ask = send_timed,
+        ask: Ask = send,
     ) -> Response:
-        begun = self._begun(method, url, options, whole=whole)
+        session = self._session
+        begun = session.begin(method, url, options, whole=whole)
         if not isinstance(begun, Prepared):
             return drive(self._pool, begun, ask=ask)
         response = ask(self._pool, begun)
-        self._session.notice(response)
+        session.notice(response)
         return response
 
     def _opened(self, prepare: Callable[[], Prepared]) -> Response:
@@ -62,7 +63,8 @@ class Client(Streams):
         with self._answered(method, url, options, whole=False, ask=_SEND_DUPLEX) as response:
             yield response
 
-    def _sendable(self, content: Content) -> Content:
+    @staticmethod
+    def _sendable(content: Content) -> Content:
         return content
 
     @shown
@@ -84,8 +86,9 @@ class Client(Streams):
             refuse(type(self), "get_all", options.keys() - BARE)
         if ahead < 1:
             raise ValueError(f"get_all(ahead={ahead}): give at least 1")
-        begun = (self._begun("GET", url, options) for url in urls)
-        return send_all(self._pool, begun, ahead, self._session.notice)
+        begin, notice = self._session.begin, self._session.notice
+        begun = (begin("GET", url, options, whole=True) for url in urls)
+        return send_all(self._pool, begun, ahead, notice)
 
     @property
     def connections(self) -> list[tuple[str, str]]:

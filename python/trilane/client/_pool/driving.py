@@ -17,20 +17,7 @@ Ask: TypeAlias = Callable[[Pool, Prepared], Response]
 """Sends one request: its response, content unread."""
 
 
-def send_timed(
-    pool: Pool, prepared: Prepared, sent: Sent | None = None, *, duplex: bool = False
-) -> Response:
-    """The response, its content unread, with the time that it took; errors as those of `send`.
-
-    `sent` is the request where it is on its way; `duplex` is that of `send`.
-    """
-    began = time.monotonic() if sent is None else sent.began
-    response = send(pool, prepared, duplex=duplex) if sent is None else finish(sent)
-    response.took = time.monotonic() - began
-    return response
-
-
-def drive(pool: Pool, flow: Flow, sent: Sent | None = None, *, ask: Ask = send_timed) -> Response:
+def drive(pool: Pool, flow: Flow, sent: Sent | None = None, *, ask: Ask = send) -> Response:
     """The response that a flow comes to, its content unread where it does not want it.
 
     `sent` is its first request where that is on its way; others are sent by `ask`.
@@ -58,7 +45,7 @@ def drive(pool: Pool, flow: Flow, sent: Sent | None = None, *, ask: Ask = send_t
 
 def _done(pool: Pool, step: Step, sent: Sent | None, ask: Ask) -> Any:
     if isinstance(step, Prepared):
-        return ask(pool, step) if sent is None else send_timed(pool, step, sent)
+        return ask(pool, step) if sent is None else finish(sent)
     if isinstance(step, float):
         time.sleep(step)
     elif isinstance(step, Load):

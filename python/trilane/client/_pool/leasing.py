@@ -73,7 +73,8 @@ class Pool:
         """
         began = monotonic()
         with self._lock:
-            self._expect_no_decision()
+            if self._deciding:
+                self._expect_no_decision()
             self._deciding = True
             try:
                 outcome = self._router.acquire(route, began)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from sys import is_finalizing
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
+from trilane.client._flow.head import Past
 from trilane.client._flow.response import PIECE, BaseResponse, result_of
 from trilane.client._flow.whole import not_read, pieces
 from trilane.client.errors import ReadTimeout, WriteTimeout
@@ -33,12 +34,9 @@ class Response(BaseResponse):
     __slots__ = (
         "_exchange",
         "_how",
-        "_informational",
-        "_reason",
         "_request",
         "_saving",
         "_sent",
-        "_trailers",
         "method",
         "stream_id",
         "version",
@@ -51,13 +49,10 @@ class Response(BaseResponse):
     stream_id: int
     """Id of the stream, or the number of the request on its HTTP/1.1 connection."""
 
-    def __init__(
-        self, sent: Sent, status: int, fields: list[tuple[str, str]] | None = None
-    ) -> None:
+    def __init__(self, sent: Sent, status: int) -> None:
         request, address, how = sent.prepared
-        facts, watched = sent.entry.facts, how.watched
-        super().__init__(status, fields, address, how.bounds, facts, watched, decodes=how.decodes)
-        exchange = sent.exchange
+        exchange, facts, watched = sent.exchange, sent.entry.facts, how.watched
+        super().__init__(status, exchange, address, how.bounds, facts, watched, decodes=how.decodes)
         self.method = request.method
         self._request = request
         self.version = exchange.version
@@ -66,27 +61,11 @@ class Response(BaseResponse):
         self._sent: Sent | None = sent
         self._exchange: Exchange | Early | None = exchange
         self._how = how
-        # Set when it lets the exchange go.
-        self._reason: str
-        self._informational: list[tuple[int, list[tuple[str, str]]]]
-        self._trailers: list[tuple[str, str]]
-
-    @property
-    def reason(self) -> str:
-        """The reason phrase of HTTP/1.1; empty in the others."""
-        exchange = self._exchange
-        return self._reason if exchange is None else exchange.reason
 
     @property
     def trailers(self) -> Headers:
         """The fields after the content; empty until it has been read, and where there are none."""
-        return Headers(self._trailers if self._exchange is None else [])
-
-    @property
-    def informational(self) -> list[tuple[int, list[tuple[str, str]]]]:
-        """Status and fields of each 1xx response before this one."""
-        exchange = self._exchange
-        return self._informational if exchange is None else exchange.informational
+        return Headers(self._told.trailers() if self._exchange is None else [])
 
     def duplex(self) -> Exchange:
         """What it is read from and written to, by different threads, for a WebSocket."""
@@ -107,8 +86,11 @@ class Response(BaseResponse):
         Raises:
             Error: as `read`.
         """
-        self.load()
-        return self._content or b""
+        content = self._content
+        if content is None:
+            self.load()
+            content = self._content
+        return content or b""
 
     def arrived(self) -> bytes | None:
         """All of the content, where it has come complete; None: it has to be waited for.
@@ -130,11 +112,15 @@ class Response(BaseResponse):
         Raises:
             Error: as `read`.
         """
+        exchange = self._exchange
         try:
-            exchange = self._exchange
-            if exchange is not None and not exchange.complete:
+            if exchange is None:
+                self.load()
+            elif exchange.complete and not (self._decodes and self._begin_decoding()):
+                self._content = self._at_once(exchange.read(-1, 0))
+            else:
                 self._look_ahead(exchange)
-            self.load()
+                self.load()
         finally:
             self.close()
 
@@ -277,14 +263,10 @@ class Response(BaseResponse):
         self._exchange = self._sent = None
         if sent.entry.inherited:
             self._error = not_read(f"the response of {self.url}")
-            self._reason, self._informational, self._trailers = "", [], []
+            self._told = Past(self._fields)
         else:
             self._leave(exchange)
-            if self._fields is None:
-                self._fields = exchange.fields()
-            self._reason = exchange.reason
-            self._informational = exchange.informational
-            self._trailers = exchange.trailers()
+            self._told = exchange.sections()
         sent.end()
 
     def __enter__(self) -> Self:
@@ -309,27 +291,14 @@ class Response(BaseResponse):
     def _request_sent(self) -> Request:
         return self._request
 
-    def _kept(self) -> dict[str, Any]:
-        return {
-            "reason": self.reason,
-            "informational": self.informational,
-            "trailers": self.trailers.pairs,
-        }
-
     def _restore(self, state: dict[str, Any]) -> None:
         self._sent = self._exchange = None
         self.method, self.version = state["method"], state["version"]
         self.stream_id = state["stream_id"]
-        self._reason, self._trailers = state["reason"], state["trailers"]
-        self._informational = state["informational"]
 
     @property
     def _measured(self) -> Exchange | Early | None:
         return self._exchange
-
-    def _peek(self) -> list[tuple[str, str]]:
-        # `close` takes them before it lets the exchange go.
-        return [] if self._exchange is None else self._exchange.fields()
 
     def _after(self, error: BaseException, again: Callable[[], Taken]) -> Taken:
         """What `again` reads after a wait for content that ended with an error, or raise why."""

@@ -30,20 +30,17 @@ _GRANT_S: Final = 0.005
 
 
 class Sent:
-    """A request on its way."""
+    """A request on its way.
 
-    __slots__ = (
-        "attempts",
-        "began",
-        "complete",
-        "duplex",
-        "entry",
-        "exchange",
-        "pool",
-        "prepared",
-        "stalled",
-        "uploading",
-    )
+    What most requests leave as it is stands in the class, and costs none of them anything.
+    """
+
+    stalled: WriteTimeout | None = None
+    """Why the rest of its content was not sent though the response had begun."""
+    duplex = False
+    """Whether its content is sent while the response is read."""
+    uploading: Uploading | None = None
+    """What sends it then."""
 
     def __init__(
         self,
@@ -52,9 +49,7 @@ class Sent:
         entry: Entry[Connection],
         exchange: Exchange | Early,
         attempts: int,
-        complete: bool,
-        *,
-        duplex: bool = False,
+        began: float,
     ) -> None:
         self.pool = pool
         self.prepared = prepared
@@ -62,16 +57,10 @@ class Sent:
         self.exchange = exchange
         self.attempts = attempts
         """How often it was tried, this time counted."""
-        self.complete = complete
+        self.began = began
+        """When its call began."""
+        self.complete = not prepared.request.is_streaming
         """Whether all of its content was sent."""
-        self.stalled: WriteTimeout | None = None
-        """Why the rest of its content was not sent though the response had begun."""
-        self.began = 0.0
-        """When it was sent, where its response is waited for later."""
-        self.duplex = duplex
-        """Whether its content is sent while the response is read."""
-        self.uploading: Uploading | None = None
-        """What sends it then."""
 
     @property
     def is_sending(self) -> bool:
@@ -125,7 +114,7 @@ def send(pool: Pool, prepared: Prepared, *, duplex: bool = False) -> Response:
         prepared, watched = watch(prepared, prepared.how.watch)
         sent = begin_watched(pool, prepared, watched, wait=True, duplex=duplex)
     else:
-        sent = begin(pool, prepared, wait=True, duplex=duplex)
+        sent = begin(pool, prepared, wait=True, duplex=duplex, began=time.monotonic())
     assert sent is not None  # noqa: S101 - it may wait
     return finish(sent)
 
@@ -144,15 +133,22 @@ def begin_watched(
 ) -> Sent | None:
     """`begin`, seen by those who watch."""
     with watched:
-        return begin(pool, prepared, wait=wait, duplex=duplex)
+        return begin(pool, prepared, wait=wait, duplex=duplex, began=time.monotonic())
 
 
 def begin(  # noqa: C901 - one attempt after another
-    pool: Pool, prepared: Prepared, *, wait: bool, attempts: int = 0, duplex: bool = False
+    pool: Pool,
+    prepared: Prepared,
+    *,
+    wait: bool,
+    duplex: bool = False,
+    began: float,
+    attempts: int = 0,
 ) -> Sent | None:
     """Send it, and leave the response for `finish`. None: it would have to `wait`, and may not.
 
-    `attempts` is how often it was tried before; errors and `duplex` are those of `send`.
+    `attempts` is how often it was tried before, and `began` when its call did; errors and
+    `duplex` are those of `send`.
     """
     request, _, how = prepared
     watched, timed = how.watched, False
@@ -169,11 +165,12 @@ def begin(  # noqa: C901 - one attempt after another
                 watched.submitting(entry.facts if opened else None)
                 entry.opener = 0
             exchange = request.submit(entry.connection, entry.alt_used, timed=timed)
-            complete = not request.is_streaming
-            sent = Sent(pool, prepared, entry, exchange, attempts + 1, complete, duplex=duplex)
+            sent = Sent(pool, prepared, entry, exchange, attempts + 1, began)
+            if duplex:
+                sent.duplex = True
             if on_step is not None:
                 _step_by_step(sent, exchange, on_step)
-            elif not complete:
+            elif not sent.complete:
                 _send_content(sent, exchange)
         except BaseException as error:
             if sent is None and isinstance(error, Full):
@@ -191,7 +188,10 @@ def begin(  # noqa: C901 - one attempt after another
 
 
 def finish(sent: Sent) -> Response:
-    """The response to what `begin` has sent, its content unread; errors as those of `send`."""
+    """The response to what `begin` has sent, its content unread, with the time that it took.
+
+    Errors are those of `send`.
+    """
     watched = sent.prepared.how.watched
     if watched is None:
         return _finish(sent)
@@ -218,18 +218,25 @@ def _finish(sent: Sent) -> Response:
     pool, request = sent.pool, sent.prepared.request
     while True:
         try:
-            response = _answer(sent)
+            status = _status(sent)
         except Error as error:
             how = sent.prepared.how
             if not _again(pool, how, sent.entry, error, request, sent.attempts, sent=True):
                 raise
         else:
-            if not passes_over(pool, sent.entry, response.status, request, sent.attempts):
+            response = Response(sent, status)
+            if not passes_over(pool, sent.entry, status, request, sent.attempts):
+                response.took = time.monotonic() - sent.began
                 return response
             log.again(request, sent.entry, None, sent.attempts)
             response.close()
         following = begin(
-            pool, sent.prepared, wait=True, attempts=sent.attempts, duplex=sent.duplex
+            pool,
+            sent.prepared,
+            wait=True,
+            duplex=sent.duplex,
+            began=sent.began,
+            attempts=sent.attempts,
         )
         assert following is not None  # noqa: S101 - it may wait
         sent = following
@@ -305,34 +312,37 @@ def _send_content(sent: Sent, exchange: Exchange) -> None:
     sent.exchange = early.settled
 
 
-def _answer(sent: Sent) -> Response:
+def _status(sent: Sent) -> int:
+    """Wait for the head of the response, and take in what its connection is told there."""
     how, exchange = sent.prepared.how, sent.exchange
     try:
         if how.on_informational is not None:
             _tell(sent, how.on_informational)
-        status = _status(sent)
-        fields = None
-        if how.learns:
-            fields = exchange.fields()
-            learn(sent.pool, how.route.origin, fields)
+        try:
+            status = exchange.head(how.limits.read)
+        except ReadTimeout:
+            status = _late_status(sent)
+        if how.learns and exchange.has("alt-svc"):
+            learn(sent.pool, how.route.origin, exchange.fields())
     except BaseException as error:
         failure = sent.failure(error)
         sent.end(repeats=True)
         if failure is not None:
             raise failure from None
         raise
-    return Response(sent, status, fields)
+    return status
 
 
-def _status(sent: Sent) -> int:
-    """Wait for the head of the response."""
-    while True:
+def _late_status(sent: Sent) -> int:
+    """Wait on for the head of a response that did not come in time, where one may."""
+    limits = sent.prepared.how.limits
+    # While content of the request is on its way, the limit of writing counts.
+    while sent.is_sending and not limits.is_over():
         try:
-            return sent.exchange.head(sent.prepared.how.limits.read)
+            return sent.exchange.head(limits.read)
         except ReadTimeout:
-            # While content of the request is on its way, the limit of writing counts.
-            if not sent.is_sending or sent.prepared.how.limits.is_over():
-                raise _late(sent) from None
+            pass
+    raise _late(sent) from None
 
 
 def _stalled(prepared: Prepared, error: WriteTimeout) -> WriteTimeout:

@@ -9,10 +9,10 @@ from typing import Final, TypeAlias
 
 from trilane.client._flow.preparing import Prepared
 from trilane.client._flow.steps import Flow
-from trilane.client._pool.driving import drive, first_of, send_timed
+from trilane.client._pool.driving import drive, first_of
 from trilane.client._pool.leasing import Pool
 from trilane.client._pool.response import Response
-from trilane.client._pool.sending import Sent, begin, begin_watched, watch
+from trilane.client._pool.sending import Sent, begin, begin_watched, finish, watch
 
 OnItsWay: TypeAlias = tuple[Sent | Response, Flow | None]
 Notice: TypeAlias = Callable[[Response], object]
@@ -45,13 +45,12 @@ def send_all(  # noqa: C901, PLR0912 - one request after another
             while True:
                 # One's own requests may be what takes all the room: then the oldest has to end.
                 if watched is None:
-                    sent = begin(pool, prepared, wait=not on_their_way)
+                    sent = begin(pool, prepared, wait=not on_their_way, began=monotonic())
                 else:
                     sent = begin_watched(pool, prepared, watched, wait=not on_their_way)
                 if sent is not None:
                     break
                 yield _loaded(pool, on_their_way.popleft(), notice)
-            sent.began = monotonic()
             on_their_way.append((sent, flow))
             most = ahead if sent.entry.shared else min(ahead, MOST_OF_HTTP_1)
             while len(on_their_way) >= most:
@@ -74,7 +73,7 @@ def _loaded(pool: Pool, item: OnItsWay, notice: Notice) -> Response:
     elif flow is not None:
         response = drive(pool, flow, sent)
     else:
-        response = send_timed(pool, sent.prepared, sent)
+        response = finish(sent)
         notice(response)
     response.load_at_once()
     return response

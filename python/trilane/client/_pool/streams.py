@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from trilane.client._flow.content import Content
 from trilane.client._flow.request import Field
 from trilane.client._flow.streams import StreamingClient
-from trilane.client._pool.driving import Ask, send_timed
+from trilane.client._pool.driving import Ask
 from trilane.client._pool.leasing import Pool
 from trilane.client._pool.response import Response
+from trilane.client._pool.sending import send
 
 if TYPE_CHECKING:
     from trilane.client._flow.events import Subscription
@@ -62,7 +63,7 @@ class Streams(
         options: Mapping[str, Any],
         *,
         whole: bool,
-        ask: Ask = send_timed,
+        ask: Ask = send,
     ) -> Response:
         """The response to a request, and what it leads to; each is sent by `ask`."""
 

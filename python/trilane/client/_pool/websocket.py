@@ -22,7 +22,7 @@ from trilane.client._flow.websocket import (
     handshake,
     is_refused,
 )
-from trilane.client._pool.driving import send_timed
+from trilane.client._pool.sending import send
 from trilane.client.errors import (
     Error,
     ReadTimeout,
@@ -289,12 +289,12 @@ def connect(
 def _opened(pool: Pool, others: Callable[[], Pool | None], opening: Prepared) -> Response:
     try:
         _await_settings(pool, opening)
-        return send_timed(pool, opening)
+        return send(pool, opening)
     except VersionUnavailable:
         other = others()
         if other is None:
             raise
-        return send_timed(other, opening)
+        return send(other, opening)
 
 
 def _await_settings(pool: Pool, prepared: Prepared) -> None:
