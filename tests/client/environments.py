@@ -44,11 +44,9 @@ class Outcome:
 def suite(script: Path, folder: Path, name: str, *arguments: str) -> Outcome:
     """Run the script of a suite of somebody else's (`client.suites`), whose sources have a name."""
     report = folder / f"{'-'.join((script.stem, *arguments))}.json"
+    options = ("--cache", str(store.cache_folder() / name), "--outcomes", str(report))
     done = subprocess.run(
-        [
-            *(interpreter(script), script, "--cache", store.cache_folder() / name),
-            *("--outcomes", report, *arguments),
-        ],
+        [interpreter(script), script, *options, *arguments],
         env=os.environ | {"PYTHONPATH": os.pathsep.join((f"{ROOT}/python", f"{ROOT}/tests"))},
         capture_output=True,
         text=True,

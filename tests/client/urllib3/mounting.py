@@ -27,7 +27,7 @@ class Counted(ours.HTTPResponse):
 if not os.environ["SUITE_BASELINE"]:
     ours.HTTPConnection.response_class = Counted
     sys.modules["http.client"] = ours
-    http.client = ours  # type: ignore[attr-defined]
+    http.client = ours
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from trilane._core import Tls
 from trilane.client.errors import TLSError
 from trilane.client.http._dial import needs_openssl
 from trilane.client.tls import tls_of
@@ -157,3 +159,16 @@ def test_an_authority_that_expired_is_only_one_of_a_contexts() -> None:
     tls_of(ssl.create_default_context(cadata=EXPIRED + CURRENT))
     with pytest.raises(TLSError, match="the SSLContext expired on 2020-01-31"):
         tls_of(ssl.create_default_context(cadata=EXPIRED))
+
+
+def test_certificates_show_what_they_are(tmp_path: Path) -> None:
+    assert repr(tls_of()) == "<trilane._core.Tls trusts the platform's authorities>"
+    file = tmp_path / "ca.pem"
+    file.write_text(CURRENT)
+    pins = ((None, bytes(32)), ("a", bytes(32)))
+    shown = repr(tls_of(file, None, pins, tls13_only=True))
+    assert shown == f"<trilane._core.Tls trusts {file}; 2 pins; TLS 1.3 alone>"
+    assert repr(tls_of(False)) == "<trilane._core.Tls trusts any server>"
+    content = CURRENT.encode()
+    many = Tls(authorities=[(f"{number}.pem", content) for number in range(5)], platform=False)
+    assert repr(many) == "<trilane._core.Tls trusts 0.pem, 1.pem, 2.pem and 2 more>"

@@ -140,3 +140,10 @@ def test_names() -> None:
     with pytest.raises(TypeError):
         Decoder("gzip")
     assert Decoder([]).decode(b"as it is") == b"as it is"
+
+
+def test_a_decoder_shows_its_codings() -> None:
+    assert repr(Decoder(["gzip", "br"], limit=10)) == (
+        "<trilane._core.Decoder gzip, br, at most 10 bytes>"
+    )
+    assert repr(Decoder([])) == "<trilane._core.Decoder identity>"

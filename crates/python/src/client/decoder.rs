@@ -10,7 +10,11 @@ use super::buffer::Readable;
 use super::errors;
 
 #[pyclass(name = "Decoder", module = "trilane._core", frozen)]
-pub(crate) struct PyDecoder(Mutex<Decoder>);
+pub(crate) struct PyDecoder {
+    decoder: Mutex<Decoder>,
+    codings: Vec<String>,
+    limit: Option<u64>,
+}
 
 #[pymethods]
 impl PyDecoder {
@@ -18,7 +22,11 @@ impl PyDecoder {
     #[pyo3(signature = (codings, *, limit = None))]
     fn new(py: Python<'_>, codings: Vec<String>, limit: Option<u64>) -> PyResult<Self> {
         Decoder::new(&codings, limit)
-            .map(|decoder| Self(Mutex::new(decoder)))
+            .map(|decoder| Self {
+                decoder: Mutex::new(decoder),
+                codings,
+                limit,
+            })
             .map_err(|error| errors::raised(py, &error))
     }
 
@@ -38,6 +46,18 @@ impl PyDecoder {
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         self.bytes(py, Decoder::finish)
     }
+
+    fn __repr__(&self) -> String {
+        let limit = match self.limit {
+            Some(limit) => format!(", at most {limit} bytes"),
+            None => String::new(),
+        };
+        let codings = match self.codings.as_slice() {
+            [] => "identity".to_owned(),
+            codings => codings.join(", "),
+        };
+        format!("<trilane._core.Decoder {codings}{limit}>")
+    }
 }
 
 impl PyDecoder {
@@ -47,7 +67,7 @@ impl PyDecoder {
         work: impl FnOnce(&mut Decoder) -> Result<Vec<u8>, Error> + Send,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let decoded =
-            py.detach(|| work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)));
+            py.detach(|| work(&mut self.decoder.lock().unwrap_or_else(PoisonError::into_inner)));
         decoded
             .map(|bytes| PyBytes::new(py, &bytes))
             .map_err(|error| errors::raised(py, &error))

@@ -10,7 +10,10 @@ use super::errors;
 type File = (String, Vec<u8>);
 
 #[pyclass(name = "Tls", module = "trilane._core", frozen, weakref)]
-pub(crate) struct PyTls(pub(super) Tls);
+pub(crate) struct PyTls(pub(super) Tls, String);
+
+/// Names of files in a `repr`; a folder may have hundreds.
+const NAMED: usize = 3;
 
 #[pymethods]
 impl PyTls {
@@ -57,8 +60,46 @@ impl PyTls {
                 .collect(),
             tls13_only,
         };
-        loaded(py, options).map(Self)
+        let shown = described(&options);
+        Ok(Self(loaded(py, options)?, shown))
     }
+
+    fn __repr__(&self) -> String {
+        format!("<trilane._core.Tls {}>", self.1)
+    }
+}
+
+/// What the certificates are, for people.
+fn described(options: &TlsOptions) -> String {
+    let mut shown = if options.insecure {
+        "trusts any server".to_owned()
+    } else {
+        let names = options.authorities.iter().map(|(name, _)| name.as_str());
+        let platform = options.platform.then_some("the platform's authorities");
+        let trusted: Vec<_> = platform.into_iter().chain(names).collect();
+        let (first, others) = trusted.split_at(trusted.len().min(NAMED));
+        let more = match others.len() {
+            0 => String::new(),
+            count => format!(" and {count} more"),
+        };
+        match first {
+            [] => "trusts nobody".to_owned(),
+            _ => format!("trusts {}{more}", first.join(", ")),
+        }
+    };
+    if let Some(((name, _), _)) = &options.certificate {
+        shown.push_str("; shows ");
+        shown.push_str(name);
+    }
+    match options.pins.len() {
+        0 => {}
+        1 => shown.push_str("; 1 pin"),
+        count => shown.push_str(&format!("; {count} pins")),
+    }
+    if options.tls13_only {
+        shown.push_str("; TLS 1.3 alone");
+    }
+    shown
 }
 
 /// What is used where nothing was asked for: the platform's authorities.
