@@ -118,6 +118,13 @@ class SavedResponse(Response):
         response._saving = saving  # noqa: SLF001 - it is its own
         return response
 
+    def load_at_once(self) -> None:
+        """As `Response.load_at_once`: it is read in pieces, each of which is stored."""
+        try:
+            self.load()
+        finally:
+            self.close()
+
     def close(self) -> None:
         """As `Response.close`; what had come complete is stored."""
         super().close()
