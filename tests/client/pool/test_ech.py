@@ -230,3 +230,8 @@ def test_records_without_keys_are_used_as_they_are(
 def test_without_a_resolver_there_are_no_keys() -> None:
     with pytest.raises(ValueError, match=r"ech=True needs HTTPS records.*trilane\.client\.dns"):
         Client(ech=True)
+
+
+def test_a_socket_of_unix_has_nothing_to_look_up() -> None:
+    with pytest.raises(ValueError, match=r"unix='/a' is where .* leave resolver= out"):
+        Client(unix="/a", resolver={"a": ["127.0.0.1"]})

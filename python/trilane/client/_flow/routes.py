@@ -140,6 +140,11 @@ class Policy(NamedTuple):
                 "ech=True needs HTTPS records, which the system's resolver does not know: give"
                 " resolver=trilane.client.dns.Resolver(), or another that finds them"
             )
+        if self.unix is not None and self.resolver is not None:
+            raise ValueError(
+                f"unix={self.unix!r} is where every connection goes, and nothing is left to look up:"
+                " leave resolver= out"
+            )
         scopes = get_args(altsvc.Scope)
         if self.alternatives not in scopes:
             named = ", ".join(map(repr, scopes))
