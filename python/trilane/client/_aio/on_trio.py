@@ -193,10 +193,7 @@ class TrioLoop(asyncio.AbstractEventLoop):
     ) -> asyncio.Handle:
         """Call it in the next turn, after those that were given before."""
         handle = asyncio.Handle(callback, args, self, context)
-        self._soon.append(handle)
-        idle, self._idle = self._idle, None
-        if idle is not None:
-            trio.lowlevel.reschedule(idle)
+        self._put(handle)
         return handle
 
     def call_soon_threadsafe(
@@ -211,7 +208,8 @@ class TrioLoop(asyncio.AbstractEventLoop):
             RuntimeError: the run has ended.
         """
         handle = asyncio.Handle(callback, args, self, context)
-        self._token.run_sync_soon(self.run, handle)
+        # Behind what was given before it: Trio runs tasks of one turn in any order.
+        self._token.run_sync_soon(self._put, handle)
         return handle
 
     def call_at(
@@ -260,6 +258,12 @@ class TrioLoop(asyncio.AbstractEventLoop):
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """A callback has failed: as with asyncio, that is logged, and the run goes on."""
         _LOG.error("%s", context.get("message"), exc_info=context.get("exception"))
+
+    def _put(self, handle: asyncio.Handle) -> None:
+        self._soon.append(handle)
+        idle, self._idle = self._idle, None
+        if idle is not None:
+            trio.lowlevel.reschedule(idle)
 
     def run(self, handle: asyncio.Handle) -> None:
         """Call back, unless it was cancelled."""
