@@ -142,7 +142,7 @@ class Policy(NamedTuple):
             )
         if self.unix is not None and self.resolver is not None:
             raise ValueError(
-                f"unix={self.unix!r} is where every connection goes, and nothing is left to look up:"
+                f"unix={self.unix!r} is where every connection goes; there is nothing to look up:"
                 " leave resolver= out"
             )
         scopes = get_args(altsvc.Scope)
