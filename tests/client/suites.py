@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-LIMIT_S = 400
+LIMIT_S = 600
 """For a whole suite, or one part of it."""
 CASE_LIMIT_S = 60
 
