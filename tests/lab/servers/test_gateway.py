@@ -34,6 +34,7 @@ BOOK = "/v1/shelves/1/books/1"
 GET_BOOK = f"/{SERVICE}/GetBook"
 NOT_FOUND = 404
 UNAVAILABLE, UNAVAILABLE_CODE = 503, 14
+UNIMPLEMENTED, UNIMPLEMENTED_CODE = 501, 12
 UNAUTHENTICATED, UNAUTHENTICATED_CODE = 401, 16
 
 
@@ -88,7 +89,7 @@ def test_every_method_has_a_path_without_a_rule(
         assert web.ask("GET", "/hello").status == NOT_FOUND
 
 
-def test_metadata_goes_along_and_comes_back(own: Own, authority: Authority) -> None:
+def test_metadata_goes_along(own: Own, authority: Authority) -> None:
     peer = own(lambda folder: grpc_python.start(folder, authority.local()))
     with Web.open(gateway(own, peer.bases["h2c"]), "h1") as web:
         blob = base64.b64encode(b"\x00\xff").decode().rstrip("=")
@@ -146,7 +147,12 @@ def echo(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """A server of one service that no other has, which gives back what it gets; and its file."""
     file = tmp_path / "echo.proto"
     file.write_text(ECHO)
-    same: Any = grpc.unary_unary_rpc_method_handler(lambda request, _context: request)
+
+    def say(request: bytes, context: Any) -> bytes:
+        context.send_initial_metadata((("x-shelf", "1"),))
+        return request
+
+    same: Any = grpc.unary_unary_rpc_method_handler(say)
     handler = grpc.method_handlers_generic_handler("demo.v1.Echo", {"Say": same})
     server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[handler])
     port = server.add_insecure_port("127.0.0.1:0")
@@ -167,6 +173,7 @@ def test_beside_the_embedded_servers_own(
         assert json.loads(web.ask("GET", "/say/hello").content) == {"text": "hello"}
         answer = web.ask("POST", "/demo.v1.Echo/Say", b'{"text":"x"}', content_type=JSON)
         assert json.loads(answer.content) == {"text": "x"}
+        assert answer.fields["grpc-metadata-x-shelf"] == "1"
     with Library.open(peer, "h2c", schema) as library:
         assert library.ask("GetBook", name="shelves/1/books/1").title == "Book 1 of shelf 1"
         # Field 1, one letter.
@@ -193,6 +200,16 @@ def test_services_of_two_upstreams(own: Own, peers: Peers, echo: tuple[str, Path
     with Web.open(alone, "h1") as web:
         assert web.ask("GET", BOOK).status == NOT_FOUND
         assert json.loads(web.ask("GET", "/say/hello").content) == {"text": "hello"}
+
+
+def test_an_upstream_that_does_not_speak_grpc(own: Own, peers: Peers, tmp_path: Path) -> None:
+    file = tmp_path / "echo.proto"
+    file.write_text(ECHO)
+    url = peers["nginx"].bases["h2c"]
+    with Web.open(gateway(own, url, flags=("--proto", str(file))), "h1") as web:
+        # gRPC's mapping of HTTP status 404.
+        text = refusal(web.ask("GET", "/say/hello"), UNIMPLEMENTED, UNIMPLEMENTED_CODE)
+        assert text == f"{url.removeprefix('http://')} answers with HTTP status 404 Not Found"
 
 
 def test_what_is_no_upstream(peers: Peers) -> None:
