@@ -151,4 +151,4 @@ class TrilaneAdapter(HTTPAdapter):
 
     def _take_over(self, manager: PoolManager, socks: Proxy | None = None) -> None:
         """Let urllib3's manager make our pools."""
-        manager.pool_classes_by_scheme = self._pools.classes(socks)
+        self._pools.take_over(manager, socks)

@@ -37,6 +37,11 @@ def test_a_response_that_was_read_travels(each: Each) -> None:
     assert again.content == response.content
     assert len(again.content) == 1000
     assert again.is_closed
+    request = again.request
+    assert (request.method, request.url) == ("GET", response.url)
+    assert request.headers["accept-encoding"] == response.request.headers["accept-encoding"]
+    assert "authorization" in response.request.headers
+    assert "authorization" not in request.headers
     assert repr(again) == repr(response)
     again.close()
     assert copy.copy(response).content == copy.deepcopy(response).content == response.content

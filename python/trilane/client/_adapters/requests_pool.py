@@ -14,12 +14,12 @@ import ssl
 import sys
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http.client import ResponseNotReady
 from types import MappingProxyType
 from typing import Any, Final
 
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
 from urllib3.exceptions import (
     ClosedPoolError,
     ConnectTimeoutError,
@@ -28,6 +28,7 @@ from urllib3.exceptions import (
     NewConnectionError,
     ProtocolError,
 )
+from urllib3.poolmanager import PoolKey
 from urllib3.util import SKIP_HEADER, parse_url
 from urllib3.util.util import to_str
 
@@ -51,6 +52,9 @@ _UNSUPPORTED: Final = (
     "ssl_version",
 )
 """Arguments of urllib3's pools that change what to trust, and that this pool cannot obey."""
+
+_MOST_KEYS: Final = 256
+"""Keys of pools that are kept; most programs have fewer origins."""
 
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -276,15 +280,21 @@ class Pools:
         self._lock = threading.Lock()
         self._made: weakref.WeakSet[HTTPPool] = weakref.WeakSet()
 
-    def classes(self, socks: Proxy | None = None) -> dict[str, Any]:
-        """What makes a pool, by scheme: no classes, but a manager does nothing else with them.
+    def take_over(self, manager: PoolManager, socks: Proxy | None = None) -> None:
+        """Let urllib3's manager make our pools, and find them quicker.
 
         `socks` is a SOCKS proxy that all of them go through.
         """
-        return {
+        # What makes a pool: no classes, but a manager does nothing else with them.
+        classes: dict[str, Any] = {
             "http": functools.partial(self._make, HTTPPool, socks=socks),
             "https": functools.partial(self._make, HTTPSPool, socks=socks),
         }
+        manager.pool_classes_by_scheme = classes
+        keys: dict[str, Any] = {
+            scheme: _Keys(make) for scheme, make in manager.key_fn_by_scheme.items()
+        }
+        manager.key_fn_by_scheme = keys
 
     def retire(self) -> None:
         """`retire` every pool."""
@@ -298,6 +308,27 @@ class Pools:
         with self._lock:
             self._made.add(pool)
         return pool
+
+
+class _Keys:
+    """The keys of pools by what they are made from, as urllib3 makes them; a request each asks."""
+
+    def __init__(self, make: Callable[[dict[str, Any]], PoolKey]) -> None:
+        self._make = make
+        self._made: dict[tuple[tuple[str, Any], ...], PoolKey] = {}
+
+    def __call__(self, context: dict[str, Any]) -> PoolKey:
+        described = tuple(context.items())
+        try:
+            key = self._made.get(described)
+        except TypeError:  # Headers of a proxy, for instance, have no hash.
+            return self._make(context)
+        if key is None:
+            key = self._make(context)
+            if len(self._made) >= _MOST_KEYS:
+                self._made.clear()
+            self._made[described] = key
+        return key
 
 
 def _compose(url: str, headers: Mapping[str, str | bytes]) -> list[tuple[str, str | bytes]]:

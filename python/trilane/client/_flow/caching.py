@@ -26,7 +26,7 @@ from hishel import (
 from hishel import Request as Asked
 from hishel import Response as Answer
 
-from trilane.client._flow.request import Request, lower, with_defaults
+from trilane.client._flow.request import SECRETS, Request, lower, with_defaults
 from trilane.client._flow.steps import CacheStep, Drain, Step
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ _CONDITIONS: Final = ("if-none-match", "if-modified-since")
 """What validates a stored response."""
 _USEFUL: Final = frozenset({"etag", "expires", "last-modified"})
 """Fields of a response that tell how long it is fresh, or let it be validated."""
-_SECRET: Final = frozenset({"authorization", "cookie", "proxy-authorization"})
-"""Fields of requests of which only a digest is stored."""
 _WHOSE: Final = "authorization"
 _NOT_MODIFIED: Final = 304
 _GATEWAY_TIMEOUT: Final = 504
@@ -227,7 +225,7 @@ def _asked(prepared: Prepared) -> Asked:
     for name, value in prepared.request.fields:
         text = value.decode("latin-1") if isinstance(value, bytes) else value
         known = lower(name)
-        if known in _SECRET:
+        if known in SECRETS:
             text = hashlib.sha256(text.encode()).hexdigest()
         fields.setdefault(known, []).append(text)
     return Asked(prepared.request.method, prepared.address.url, Headers(fields))

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from trilane.client._flow.redirects import is_redirect
+from trilane.client._flow.request import SECRETS
 from trilane.client.errors import StatusError
 from trilane.client.fields import Headers, MutableHeaders
 
@@ -59,7 +60,10 @@ class Past:
         reason: str = "",
         informational: list[tuple[int, list[tuple[str, str]]]] | None = None,
         trailers: list[tuple[str, str]] | None = None,
+        request: RequestInfo | None = None,
     ) -> None:
+        self.request = request
+        """The request, where its response was pickled."""
         self._fields = fields or []
         self.reason = reason
         self.informational = informational or []
@@ -214,7 +218,13 @@ class Head(ABC):
 
     @property
     def request(self) -> RequestInfo:
-        """The request as it was sent: its `method`, `url` and `headers`."""
+        """The request as it was sent: its `method`, `url` and `headers`.
+
+        Where the response was pickled it is without the fields that have secrets.
+        """
+        told = self._told
+        if isinstance(told, Past) and told.request is not None:
+            return told.request
         from trilane.client.auth import RequestInfo  # noqa: PLC0415 - few ask
 
         sent, address = self._request_sent(), self._address
@@ -260,6 +270,13 @@ class Head(ABC):
     def informational(self) -> list[tuple[int, list[tuple[str, str]]]]:
         """Status and fields of each 1xx response before this one."""
         return self._told.informational
+
+    def request_to_keep(self) -> RequestInfo:
+        """`request` for pickle, without the fields that have secrets."""
+        request = self.request
+        fields = request.headers.pairs
+        headers = MutableHeaders(field for field in fields if field[0].lower() not in SECRETS)
+        return type(request)(request.method, request.url, request.target, headers)
 
     @abstractmethod
     def _request_sent(self) -> Request:

@@ -22,6 +22,8 @@ OF_SENDING: Final = frozenset({"content-length", "expect", "transfer-encoding"})
 """Fields that say how to send."""
 FOR_PROXIES: Final = "proxy-authorization"
 """What tells a proxy who asks (RFC 9110 §11.7.2), and nobody behind it."""
+SECRETS: Final = frozenset({"authorization", "cookie", FOR_PROXIES})
+"""Fields that say who asks: none of them is stored or pickled as it is."""
 _CONTINUE: Final = "100-continue"
 _BELIEVED: Final = OF_SENDING | {FOR_PROXIES}
 _READ: Final = _BELIEVED | {name.encode() for name in _BELIEVED}

@@ -176,6 +176,7 @@ class BaseResponse(Head):
             "reason": self.reason,
             "informational": self.informational,
             "trailers": self._told.trailers(),
+            "request": self.request_to_keep(),
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -184,7 +185,13 @@ class BaseResponse(Head):
         BaseResponse.__init__(
             self,
             state["status"],
-            Past(state["fields"], state["reason"], state["informational"], state["trailers"]),
+            Past(
+                state["fields"],
+                state["reason"],
+                state["informational"],
+                state["trailers"],
+                state["request"],
+            ),
             address,
             bounds,
             Ends(*state["ends"]),

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from trilane.client._flow.caching import Answered, Kept, Save, StorageCall
-from trilane.client._flow.head import Past
-from trilane.client._flow.response import BaseResponse, result_of
+from trilane.client._flow.kept import KeptBase, SavedBase
+from trilane.client._flow.response import result_of
 from trilane.client._flow.steps import CacheStep
-from trilane.client._flow.whole import not_read
 from trilane.client._pool.response import Response
-from trilane.client._saving import Saving, lost
+from trilane.client._saving import Saving
 
 
 def done(step: CacheStep) -> Any:
@@ -34,39 +33,14 @@ def done(step: CacheStep) -> Any:
     return SavedResponse.over(step.response, Saving(step))
 
 
-class KeptResponse(Response):
+class KeptResponse(KeptBase, Response):
     """A response of the cache."""
 
     __slots__ = ("_rest", "_stream", "from_cache", "revalidated")
 
     def __init__(self, kept: Kept) -> None:
-        request, address, how = kept.prepared
-        BaseResponse.__init__(
-            self,
-            kept.status,
-            Past(kept.fields),
-            address,
-            how.bounds,
-            None,
-            None,
-            decodes=how.decodes,
-        )
-        self._request, self._how = request, how
-        self._rest = b""
-        self._stream: Iterator[bytes] | None = None
-        self._restore(kept.state)
-        self._stream = iter(kept.stream)
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether no more of its content is read."""
-        return self._stream is None
-
-    def close(self) -> None:
-        """Read no more of its content. Idempotent."""
-        stream, self._stream = self._stream, None
-        if stream is not None and self._content is None and self._error is None:
-            self._error = not_read(f"the response of {self.url}")
+        self._take(kept)
+        self._how = kept.prepared.how
 
     def readinto(self, buffer: bytearray | memoryview) -> int:
         """As `Response.readinto`."""
@@ -76,47 +50,16 @@ class KeptResponse(Response):
         return result_of(self._together(-1))
 
     def _raw(self, amount: int) -> bytes:
-        stream = self._stream
-        if stream is None or not amount:
-            self._expect_no_error()
-            return b""
-        self._begun = True
-        try:
-            piece = self._rest or next(stream, b"")
-        except Exception as error:
-            raise self._fail(lost(self.url, error)) from error
-        if not piece:
-            self._stream = None
-        cut = len(piece) if amount < 0 else amount
-        self._rest = piece[cut:]
-        return piece[:cut]
+        return result_of(self._piece(amount))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """As `Response.__getstate__`, and whence it came."""
-        return {**super().__getstate__(), "cached": (self.from_cache, self.revalidated)}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        self.from_cache, self.revalidated = state["cached"]
-        self._stream = None
-        self._rest = b""
+    async def _next(self, stream: Iterator[bytes]) -> bytes:
+        return next(stream, b"")
 
 
-class SavedResponse(Response):
+class SavedResponse(SavedBase[Saving], Response):
     """A response of a server whose content is stored as it is read."""
 
     __slots__ = ()
-
-    _saving: Saving | None
-    """What stores it, until its content has ended."""
-
-    @classmethod
-    def over(cls, response: Response, saving: Saving) -> SavedResponse:
-        """The same response, from now on."""
-        response.__class__ = cls
-        assert isinstance(response, cls)  # noqa: S101 - for the type checker
-        response._saving = saving  # noqa: SLF001 - it is its own
-        return response
 
     def load_at_once(self) -> None:
         """As `Response.load_at_once`: it is read in pieces, each of which is stored."""
@@ -154,9 +97,6 @@ class SavedResponse(Response):
                 self._settle()
         return piece
 
-    def __repr__(self) -> str:
-        return super().__repr__().replace("<Saved", "<", 1)
-
     def _settle(self) -> None:
         saving, self._saving = self._saving, None
         if saving is None:
@@ -165,10 +105,6 @@ class SavedResponse(Response):
             saving.take(b"")
         else:
             saving.give_up()
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        self._saving = None
 
 
 def _into(response: Response, buffer: bytearray | memoryview) -> int:

@@ -54,7 +54,7 @@ class Response(BaseResponse):
         exchange, facts, watched = sent.exchange, sent.entry.facts, how.watched
         super().__init__(status, exchange, address, how.bounds, facts, watched, decodes=how.decodes)
         self.method = request.method
-        self._request = request
+        self._request: Request = request
         self.version = exchange.version
         self.stream_id = exchange.stream_id
         # None at the end of the content: responses that are kept keep no connections.
