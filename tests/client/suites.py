@@ -129,17 +129,34 @@ class Part:
             self._process.wait()
 
 
-def results(parts: Iterable[Part]) -> dict[str, Any]:
-    """What all of them reported, in one.
+def run(
+    root: Path,
+    plugin: Path,
+    parts: Iterable[tuple[tuple[str, ...], Mapping[str, str]]],
+    *,
+    case_limit_s: float = CASE_LIMIT_S,
+) -> dict[str, Any]:
+    """What all parts reported, in one; each is the arguments of a pytest and its settings.
+
+    They run at the same time, as most cases wait.
 
     Raises:
         SystemExit: one of them did not run to its end.
     """
     cases: dict[str, Any] = {}
     versions: Counter[str] = Counter()
-    for part in parts:
-        part.finish()
-        found = json.loads(part.report.read_text())
-        cases |= found["cases"]
-        versions.update(found["versions"])
+    with contextlib.ExitStack() as stack:
+        running = []
+        for number, (arguments, settings) in enumerate(parts):
+            report = root / f"outcomes-{number}.json"
+            part = Part(
+                root, plugin, arguments, report, settings=settings, case_limit_s=case_limit_s
+            )
+            stack.callback(part.end)
+            running.append(part)
+        for part in running:
+            part.finish()
+            found = json.loads(part.report.read_text())
+            cases |= found["cases"]
+            versions.update(found["versions"])
     return {"cases": cases, "versions": versions}

@@ -31,22 +31,42 @@ class Got:
         return found[0] if found else None
 
 
-class Recorder:
+class QuietHandler(BaseHTTPRequestHandler):
+    """Answers over connections that are kept, and logs nothing."""
+
+    protocol_version = "HTTP/1.1"
+    owner: Any
+    """The server's."""
+
+    def log_message(self, *arguments: object) -> None:
+        """Say nothing."""
+
+
+class Serving:
+    """A server of the standard library on a free port, until `close`."""
+
+    def __init__(self, handler: type[QuietHandler]) -> None:
+        """Requests are for objects of the handler, whose `owner` is this."""
+        own = type(handler.__name__, (handler,), {"owner": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), own)
+        self._server.daemon_threads = True
+        self.port = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class Recorder(Serving):
     """The server; `got` has all requests in their order."""
 
     def __init__(self) -> None:
         self.got: list[Got] = []
         self._lock = threading.Lock()
-        recorder = self
-
-        class Handler(_Handler):
-            owner = recorder
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.port = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-        self._thread.start()
+        super().__init__(_Handler)
 
     @property
     def base(self) -> str:
@@ -79,19 +99,8 @@ class Recorder:
             got, self.got = self.got, []
             return got
 
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    owner: Recorder
-
-    def log_message(self, *arguments: object) -> None:
-        """Say nothing."""
-
+class _Handler(QuietHandler):
     def _any(self) -> None:
         body = self._body()
         parts = urllib.parse.urlsplit(self.path)

@@ -6,10 +6,8 @@ import asyncio
 import contextlib
 import gzip
 import pickle
-import threading
 import urllib.parse
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ import trio
 from hishel.httpx import CacheTransport
 
 from client.face import AnyClient, AnyResponse, LoopClient, MakeClient
+from client.pool.recorder import QuietHandler, Serving
 from client.waits import PATIENCE_S
 from peers.running import Peers
 from trilane.client import AsyncClient, Client, errors
@@ -29,7 +28,7 @@ FRESH = "max-age=3600"
 PAST = "Mon, 01 Jan 2024 00:00:00 GMT"
 
 
-class Origin:
+class Origin(Serving):
     """A server that answers with the fields in the query of the URL.
 
     What it sends is new each time, unless the request has an entity tag that the query names.
@@ -38,35 +37,15 @@ class Origin:
     def __init__(self) -> None:
         self.got: list[tuple[str, str, dict[str, str]]] = []
         """Method, path and fields of each request."""
-        origin = self
-
-        class Handler(_Handler):
-            owner = origin
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-        self._thread.start()
+        super().__init__(_Handler)
 
     def url(self, path: str = "/", *fields: tuple[str, str], **named: str) -> str:
         """A URL that is answered with these fields."""
         pairs = [*fields, *((name.replace("_", "-"), value) for name, value in named.items())]
-        base = f"http://127.0.0.1:{self._server.server_address[1]}"
-        return f"{base}{path}?{urllib.parse.urlencode(pairs)}"
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        return f"http://127.0.0.1:{self.port}{path}?{urllib.parse.urlencode(pairs)}"
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    owner: Origin
-
-    def log_message(self, *arguments: object) -> None:
-        """Say nothing."""
-
+class _Handler(QuietHandler):
     def _any(self) -> None:
         self.rfile.read(int(self.headers.get("content-length", 0)))
         parts = urllib.parse.urlsplit(self.path)

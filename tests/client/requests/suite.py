@@ -79,7 +79,7 @@ from typing import TypeAlias
 
 import trustme  # type: ignore[import-not-found]
 
-from client.suites import Part, Source, results
+from client.suites import Source, run
 
 Cases: TypeAlias = tuple[tuple[str, ...], dict[str, str]]
 """Arguments and environment of one pytest."""
@@ -126,20 +126,7 @@ def main() -> int:
                 place = root / f"httpbin-{number}"
                 place.mkdir()
                 parts.append((part, settings | stack.enter_context(httpbin(place))))
-        running = []
-        for number, (part, of_part) in enumerate(parts):
-            report = root / f"outcomes-{number}.json"
-            pytest = Part(
-                root,
-                HERE / "mounting.py",
-                part,
-                report,
-                settings=of_part,
-                case_limit_s=CASE_LIMIT_S,
-            )
-            stack.callback(pytest.end)
-            running.append(pytest)
-        found = results(running)
+        found = run(root, HERE / "mounting.py", parts, case_limit_s=CASE_LIMIT_S)
     given.outcomes.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
     return 0
 

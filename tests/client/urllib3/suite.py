@@ -70,12 +70,11 @@ many responses had that version}}.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import shutil
 from pathlib import Path
 
-from client.suites import Part, Source, results
+from client.suites import Source, run
 
 SOURCE = Source(
     "urllib3", "2.8.0", "63bf2ead4c879426ebf22ef2a781eeb4aa3b4ae798a0435506f8687fd5bb9b63"
@@ -100,23 +99,11 @@ def main() -> int:
     parser.add_argument("--baseline", action="store_true", help="with http.client")
     given = parser.parse_args()
     settings = {"SUITE_BASELINE": "1" if given.baseline else ""}
-    with SOURCE.unpacked(given.cache) as root, contextlib.ExitStack() as stack:
+    with SOURCE.unpacked(given.cache) as root:
         # The tests import the installed library, not the one beside them.
         shutil.rmtree(root / "src")
-        parts = []
-        for number, cases in enumerate(PARTS):
-            report = root / f"outcomes-{number}.json"
-            part = Part(
-                root,
-                HERE / "mounting.py",
-                cases,
-                report,
-                settings=settings,
-                case_limit_s=CASE_LIMIT_S,
-            )
-            stack.callback(part.end)
-            parts.append(part)
-        found = results(parts)
+        parts = [(cases, settings) for cases in PARTS]
+        found = run(root, HERE / "mounting.py", parts, case_limit_s=CASE_LIMIT_S)
     given.outcomes.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
     return 0
 
