@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import os
 import socket
 import subprocess
@@ -134,6 +135,57 @@ def test_content_that_stops_coming(session: requests.Session, server: Server) ->
     with answer, pytest.raises(exceptions.ConnectionError, match="timed out"):
         assert answer.content
     assert session.get(f"{server.https}/hello").ok
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"HTTP/1.1 2",
+        b"SSH-2.0-none\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    ],
+)
+def test_urllib3_is_asked_what_a_failure_is(
+    make_session: MakeSession, caplog: pytest.LogCaptureFixture, answer: bytes
+) -> None:
+    """With the records of urllib3's logger all goes through its own function, and else not."""
+    raised = []
+    for level in (logging.WARNING, logging.DEBUG):
+        with caplog.at_level(level, "urllib3.connectionpool"), answering(answer) as url:
+            with pytest.raises(exceptions.RequestException) as caught:
+                make_session().get(f"{url}/a?b=c", timeout=PATIENCE_S)
+            port = url.rpartition(":")[2]
+            raised.append((caught.type, str(caught.value).replace(port, "PORT")))
+    assert raised[0] == raised[1]
+
+
+def test_a_request_that_failed_is_not_sent_again(make_session: MakeSession) -> None:
+    good = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    with answering(b"HTTP/1.1 2", good) as url:
+        with pytest.raises(exceptions.ConnectionError):
+            make_session().post(f"{url}/", data=b"once", timeout=PATIENCE_S)
+        # So the answer is there for the next.
+        assert make_session().post(f"{url}/", data=b"twice", timeout=PATIENCE_S).text == "ok"
+
+
+def test_urllib3_logs_and_retries_as_it_does(
+    make_session: MakeSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    busy = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
+    good = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    retries = [
+        Retry(1, status_forcelist=[503]),
+        Retry(total=None, status=1, status_forcelist=[503]),
+        Retry(total=None, connect=0, read=1, allowed_methods=None),
+    ]
+    for retry, first in zip(retries, (busy, busy, b"HTTP/1.1 5"), strict=True):
+        with answering(first, good) as url:
+            session = make_session(max_retries=retry)
+            assert session.get(f"{url}/", timeout=PATIENCE_S).text == "ok"
+    with caplog.at_level(logging.DEBUG, "urllib3.connectionpool"), answering(good) as url:
+        assert make_session().get(f"{url}/a", timeout=PATIENCE_S).ok
+    assert f'{url} "GET /a HTTP/1.1" 200 2' in caplog.text
 
 
 @pytest.mark.parametrize(

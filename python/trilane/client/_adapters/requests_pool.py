@@ -10,6 +10,8 @@ share one of HTTP/2 or HTTP/3.
 from __future__ import annotations
 
 import functools
+import logging
+import re
 import ssl
 import sys
 import threading
@@ -19,7 +21,14 @@ from http.client import ResponseNotReady
 from types import MappingProxyType
 from typing import Any, Final
 
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
+from urllib3 import (
+    BaseHTTPResponse,
+    HTTPConnectionPool,
+    HTTPSConnectionPool,
+    PoolManager,
+    Retry,
+    Timeout,
+)
 from urllib3.exceptions import (
     ClosedPoolError,
     ConnectTimeoutError,
@@ -57,6 +66,23 @@ _MOST_KEYS: Final = 256
 """Keys of pools that are kept; most programs have fewer origins."""
 
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+# All that Requests gives `urlopen` by name, and what it has read; another caller may want more.
+_OF_REQUESTS: Final = frozenset(
+    {
+        "assert_same_host",
+        "chunked",
+        "decode_content",
+        "preload_content",
+        "redirect",
+        "retries",
+        "timeout",
+    }
+)
+_PLAIN: Final = re.compile(r"/[-/A-Za-z0-9._~!$&'()*+,;=:@?]*")
+"""Targets that urllib3 sends as they are."""
+_log: Final = logging.getLogger("urllib3.connectionpool")
 
 
 class Seat:
@@ -121,6 +147,27 @@ class Seat:
             raise translated from error
         return RawResponse(response, method=method, url=url)
 
+    def respond(
+        self,
+        method: str,
+        url: str,
+        body: Any,
+        headers: Mapping[str, str | bytes],
+        *,
+        retries: Retry,
+        timeout: Timeout,
+        **_options: object,
+    ) -> RawResponse:
+        """`request` and `getresponse`, with what urllib3 does between them and after."""
+        self.timeout = Timeout.resolve_default_timeout(timeout.connect_timeout)
+        self.request(method, url, body, headers)
+        self.timeout = Timeout.resolve_default_timeout(timeout.read_timeout)
+        response = self.getresponse()
+        response.retries = retries
+        # As urllib3 sets them.
+        response._pool, response._connection = self._pool, self  # type: ignore[assignment] # noqa: SLF001
+        return response
+
     def _translated(self, error: errors.Error, connect_s: float | None) -> Exception | None:
         """urllib3's exception, or None where ours inherits the builtin that urllib3 looks for."""
         seat: Any = self
@@ -146,6 +193,19 @@ class Seat:
             case errors.ClientClosed():
                 translated = ClosedPoolError(self._pool, "Pool is closed.")
         return translated
+
+
+class FailedSeat(Seat):
+    """One whose request has failed. It is given to urllib3 as how long to wait for a seat."""
+
+    def __init__(self, pool: HTTPPool, seat: Seat, error: Exception) -> None:
+        super().__init__(pool)
+        self.has_connected_to_proxy = seat.has_connected_to_proxy
+        self._error = error
+
+    def getresponse(self) -> RawResponse:
+        """Fail, as it has."""
+        raise self._error
 
 
 class HTTPPool(HTTPConnectionPool):
@@ -228,12 +288,55 @@ class HTTPPool(HTTPConnectionPool):
             source=self.conn_kw.get("source_address"),
         )
 
-    def _get_conn(self, timeout: float | None = None) -> Seat:  # type: ignore[override]
+    def urlopen(
+        self,
+        method: str,
+        url: str,
+        body: Any = None,
+        headers: Any = None,
+        *more: Any,
+        **options: Any,
+    ) -> BaseHTTPResponse:
+        """As urllib3's, which costs as much as the request, where it has anything to decide.
+
+        A request that is not sent again, whatever comes, is sent at once. What fails is told to
+        urllib3 as the failure of its connection, so that it raises what it always does.
+        """
+        if self._decides_nothing(url, headers, options):
+            seat = Seat(self)
+            try:
+                return seat.respond(method, url, body, headers, **options)
+            except Exception as error:  # noqa: BLE001 - urllib3 raises it, or what it makes of it
+                options["pool_timeout"] = FailedSeat(self, seat, error)
+        return super().urlopen(method, url, body, headers, *more, **options)
+
+    def _decides_nothing(self, url: str, headers: Any, options: Mapping[str, Any]) -> bool:
+        """Whether urllib3 would change nothing of the request, and take any response."""
+        retries, timeout = options.get("retries"), options.get("timeout")
+        return (
+            headers is not None
+            and options.keys() == _OF_REQUESTS
+            and not options["redirect"]
+            and not options["preload_content"]
+            and isinstance(retries, Retry)
+            and retries.total is not None
+            and not retries.total
+            and not retries.status_forcelist
+            and isinstance(timeout, Timeout)
+            and timeout.total is None
+            and timeout.read_timeout != 0
+            and self.proxy is None
+            and self.pool is not None
+            and (self.verifies or self.scheme == "http")
+            and _PLAIN.fullmatch(url) is not None
+            and not _log.isEnabledFor(logging.DEBUG)
+        )
+
+    def _get_conn(self, timeout: float | Seat | None = None) -> Seat:  # type: ignore[override]
         # The client waits for a connection, where `block` limits them.
-        del timeout
         if self.pool is None:
             raise ClosedPoolError(self, "Pool is closed.")
-        return Seat(self)
+        return timeout if isinstance(timeout, Seat) else Seat(self)
 
     def _put_conn(self, conn: object) -> None:
         """Nothing to keep."""
