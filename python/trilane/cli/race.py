@@ -37,6 +37,9 @@ command continues where it stopped (--new begins anew).
 at which all of it holds, as that of `trilane load --search`, by a process of its own, made of runs
 of -d (2s): a minute or two in all. Six blocks, unless --blocks says more. -R is where it begins.
 
+--grpc PKG.SERVICE/METHOD races calls of gRPC, over h2 and h3; -b is the message as JSON, -H are its
+metadata. The server describes the method by reflection, or a file does.
+
 --fail-if takes [ARM:]MEASURE>LIMIT about the ratio of an arm to the baseline, such as h3:p99>1.1 or
 requests_per_s<-5%, as `trilane compare` does. It is breached when the whole 95 % interval lies
 beyond the limit, or when nothing was measured for it, as of an arm that could not run.
@@ -145,6 +148,23 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     body: Annotated[
         str | None, typer.Option("-b", "--body", metavar="TEXT", help="Request body, or @file.")
     ] = None,
+    grpc: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PKG.SERVICE/METHOD", help="Call this method of gRPC; -b is its message."
+        ),
+    ] = None,
+    proto: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="A .proto file that has the method (repeatable)."),
+    ] = None,
+    proto_path: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DIR", help="Where imports of --proto are (repeatable)."),
+    ] = None,
+    descriptor_set: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A FileDescriptorSet that has the method.")
+    ] = None,
     insecure: Annotated[
         bool, typer.Option("-k", "--insecure", help="Accept any certificate.")
     ] = False,
@@ -194,6 +214,9 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         *(("-H", field) for field in header or ()),
         ("-X", method),
         ("-b", body),
+        *(("--proto", file) for file in proto or ()),
+        *(("--proto-path", folder) for folder in proto_path or ()),
+        ("--descriptor-set", descriptor_set),
         ("--cacert", cacert),
         ("--cert", cert),
         ("--key", key),
@@ -226,6 +249,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         network=network,
         pairs=pair or (),
         fail_if=fail_if or (),
+        grpc=grpc,
         load=flags,
     )
     times = options.blocks(blocks, until_decided=until_decided)

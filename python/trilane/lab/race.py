@@ -84,6 +84,8 @@ class Flags:
     """`h2:h3`: arms that are compared with each other on every measure."""
     fail_if: Sequence[str] = ()
     """`[ARM:]MEASURE>LIMIT`: gates on the ratio of arms to the baseline."""
+    grpc: str | None = None
+    """`PKG.SERVICE/METHOD`: calls of gRPC are raced, and not requests."""
     load: Sequence[str] = ()
     """Flags handed to every `trilane load` unchanged."""
 
@@ -105,19 +107,19 @@ def experiment(flags: Flags) -> Experiment:
     if duration_s is None:
         duration_s = _default_duration_s(flags, min(total for total, _ in shapes))
     workload = Workload(
-        paths=(PATH if parts is None else _path(parts),),
+        paths=(_asked_for(flags, parts),),
         duration_s=duration_s,
         warmup_s=_default_warmup_s(flags) if flags.warmup_s is None else flags.warmup_s,
         timeout_s=flags.timeout_s,
         rate=flags.rate,
         gzip=None,
-        flags=tuple(flags.load),
+        flags=(*(("--grpc", flags.grpc) if flags.grpc else ()), *flags.load),
         search=tuple(flags.search),
     )
     server = EMBEDDED if parts is None else f"{parts.scheme}://{parts.netloc}"
     arms = [
         _arm(flags, workload, version, server, total, 1 if version == "h1" else per_connection)
-        for version in _versions(scheme, flags.versions)
+        for version in _versions(scheme, flags)
     ]
     names = [arm.name for arm in arms]
     baseline = _raced("--baseline", flags.baseline or names[0], names)
@@ -147,7 +149,7 @@ def experiment(flags: Flags) -> Experiment:
     )
     return Experiment(
         name=manifest.RACE,
-        title=flags.url or "The embedded server",
+        title=_title(flags),
         question=_CAPACITY_QUESTION if flags.search else _QUESTION,
         forms={FORM: form},
         race=True,
@@ -192,18 +194,29 @@ def parse_url(url: str) -> SplitResult:
     return parts
 
 
-def _path(parts: SplitResult) -> str:
+def _title(flags: Flags) -> str:
+    target = flags.url or "The embedded server"
+    return f"{flags.grpc} of {target[0].lower()}{target[1:]}" if flags.grpc else target
+
+
+def _asked_for(flags: Flags, parts: SplitResult | None) -> str:
+    """Path and query of the URL; of gRPC the method is the path."""
+    if parts is None:
+        return "/" if flags.grpc else PATH
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
-def _versions(scheme: str, wanted: Sequence[str]) -> list[str]:
-    """The versions of this scheme; `wanted` narrows them."""
+def _versions(scheme: str, flags: Flags) -> list[str]:
+    """The versions of this scheme that speak what is asked; the flags narrow them."""
     possible = _OF_SCHEME[scheme]
-    for version in wanted:
+    for version in flags.versions:
         if version not in possible:
             other = "https" if scheme == "http" else "http"
             raise BadRace(f"--{version} needs an {other}:// URL")
-    return [version for version in possible if version in wanted or not wanted]
+        if version == "h1" and flags.grpc:
+            raise BadRace("--h1: gRPC needs HTTP/2 or HTTP/3: leave it out")
+    wanted = flags.versions or [each for each in possible if each != "h1" or not flags.grpc]
+    return [version for version in possible if version in wanted]
 
 
 def _arm(
