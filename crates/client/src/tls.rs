@@ -72,11 +72,8 @@ impl Tls {
             client: options.certificate,
             password: options.password,
             pins: options.pins,
-            alpn: Vec::new(),
-            resumption: true,
-            early_data: false,
             version: options.tls13_only.then_some(tls::TlsVersion::V1_3),
-            ciphers: Vec::new(),
+            ..tls::Options::default()
         })
         .map_err(|error| failure(&error.0))?;
         Ok(Self(Arc::new(Shared {

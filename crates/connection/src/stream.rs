@@ -1,6 +1,7 @@
 //! A connection over a byte stream: a proxy's tunnel, TLS, then HTTP/1.1 or HTTP/2.
 
 mod outer;
+mod requests;
 mod sealing;
 mod state;
 
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use trilane_transport::tls;
-use trilane_wire::{End, Events, FieldList, Refused, Request, StreamId, Unfinished, Upload};
+use trilane_wire::{End, Events, FieldList};
 
 use crate::Version;
 use crate::codec::Codec;
@@ -447,57 +448,6 @@ impl Stream {
         if let Some(outer) = &mut self.outer {
             outer.session.close(outer.queue.tail());
         }
-    }
-
-    /// Sends a request, whose stream carries `slot`.
-    #[inline]
-    pub fn send(&mut self, request: &Request, slot: u32) -> Result<StreamId, Refused> {
-        if !self.takes_requests() {
-            return Err(Refused::Draining);
-        }
-        self.paused = false;
-        self.with_codec(Err(Refused::Full), |codec, out| {
-            codec.send(request, slot, out)
-        })
-    }
-
-    /// Resets one request. False where its version has no way to: the connection has to go.
-    pub fn cancel(&mut self, stream: StreamId) -> bool {
-        self.with_codec(false, |codec, out| codec.cancel(stream, out.tail()))
-    }
-
-    /// Takes streamed content, as much as may be sent now, and says how much.
-    pub fn write(&mut self, stream: StreamId, bytes: &[u8]) -> usize {
-        self.with_codec(0, |codec, out| codec.write(stream, bytes, out))
-    }
-
-    /// Ends streamed content.
-    pub fn finish(&mut self, stream: StreamId, trailers: &FieldList) -> Result<(), Unfinished> {
-        self.with_codec(Ok(()), |codec, out| {
-            codec.finish(stream, trailers, out.tail())
-        })
-    }
-
-    /// Whether the peer still takes content of a request.
-    pub fn upload(&self, stream: StreamId) -> Upload {
-        self.codec
-            .as_ref()
-            .map_or(Upload::Stopped, |codec| codec.upload(stream))
-    }
-
-    /// Stops the peer from sending more of one response than it has been granted.
-    pub fn pause(&mut self, stream: StreamId) {
-        match &mut self.codec {
-            Some(Codec::H1(_)) => self.paused = true,
-            Some(codec) => codec.pause(stream),
-            None => (),
-        }
-    }
-
-    /// Lets it send again.
-    pub fn resume(&mut self, stream: StreamId) {
-        self.paused = false;
-        self.with_codec((), |codec, out| codec.resume(stream, out.tail()));
     }
 
     /// Calls the codec with the place where it writes; `otherwise` before HTTP is spoken.

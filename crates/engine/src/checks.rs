@@ -437,16 +437,14 @@ pub(crate) fn transport(
     let tls = || {
         tls::Config::new(&tls::Options {
             authorities: options.authorities.clone(),
-            platform: true,
             insecure: options.insecure,
             client: options.client.clone(),
-            password: None,
-            pins: Vec::new(),
             alpn: versions.iter().map(alpn).collect(),
             resumption: options.resumption,
             early_data: options.early_data,
             version: options.tls_version,
             ciphers: options.ciphers.clone(),
+            ..tls::Options::default()
         })
         .map_err(|error| PlanError::Environment(error.to_string()))
     };

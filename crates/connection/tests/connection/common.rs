@@ -85,17 +85,12 @@ fn with_tls(versions: &[Version], early_data: bool) -> StreamConfig {
         _ => b"http/1.1".to_vec(),
     };
     let config = tls::Config::new(&tls::Options {
-        authorities: Vec::new(),
         platform: false,
         insecure: true,
-        client: None,
-        password: None,
-        pins: Vec::new(),
         alpn: versions.iter().map(alpn).collect(),
         resumption: early_data,
         early_data,
-        version: None,
-        ciphers: Vec::new(),
+        ..tls::Options::default()
     });
     StreamConfig {
         tls: Some(TlsConfig {

@@ -52,6 +52,25 @@ pub struct Options {
     pub ciphers: Vec<String>,
 }
 
+impl Default for Options {
+    /// Verifies by the platform's authorities, offers TLS 1.3 and 1.2 and no protocol, resumes.
+    fn default() -> Self {
+        Self {
+            authorities: Vec::new(),
+            platform: true,
+            insecure: false,
+            client: None,
+            password: None,
+            pins: Vec::new(),
+            alpn: Vec::new(),
+            resumption: true,
+            early_data: false,
+            version: None,
+            ciphers: Vec::new(),
+        }
+    }
+}
+
 /// A version of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsVersion {

@@ -326,17 +326,10 @@ fn a_second_connection_resumes_the_session() {
 fn the_tls_configuration_of_tcp_serves_quic() {
     let server = server(ServerOptions::default());
     let options = tls::Options {
-        authorities: vec![],
-        platform: true,
         insecure: true,
-        client: None,
-        password: None,
-        pins: Vec::new(),
         alpn: vec![b"h3".to_vec()],
         resumption: false,
-        early_data: false,
-        version: None,
-        ciphers: Vec::new(),
+        ..tls::Options::default()
     };
     let config = Config::new(&tls::Config::new(&options).unwrap(), &Options::default()).unwrap();
     let mut client = Client::connect(&config, server.address, "anything.example");
