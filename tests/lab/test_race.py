@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -376,6 +377,22 @@ def test_the_meter_counts_the_cpu_of_a_process() -> None:
     assert spent.cpu_us_per_request == pytest.approx(1e6 * spent.cpu_s / 1000)
     assert spent.busy == 1.0
     assert 0 <= spent.others_busy <= 1
+
+
+def test_the_meter_counts_threads_that_came_and_went() -> None:
+    def work() -> None:
+        until = time.thread_time() + 0.3
+        while time.thread_time() < until:
+            pass
+
+    meter = Meter([os.getpid()], 1)
+    meter.start()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    spent = meter.stop(records.run())
+    assert spent is not None
+    assert spent.cpu_s >= 0.28
 
 
 def test_the_meter_of_a_process_that_is_gone_knows_nothing() -> None:
