@@ -11,6 +11,7 @@ import typer
 
 from trilane import __version__, _core, build_profile, revision
 from trilane.cli import (
+    ab,
     compare,
     completions,
     doctor,
@@ -36,6 +37,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("race", help=race.HELP)(race.race)
+app.command("ab", help=ab.HELP)(ab.ab)
 lab.lab_app.command("run", help=lab_run.RUN_HELP)(lab_run.run)
 lab.lab_app.command("replay", help=lab_run.REPLAY_HELP)(lab_run.replay)
 app.add_typer(lab.lab_app)

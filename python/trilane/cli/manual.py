@@ -13,6 +13,7 @@ from trilane.lab.storage.store import write_text
 COMMANDS = (
     "",
     "race",
+    "ab",
     "load",
     "serve",
     "gateway",

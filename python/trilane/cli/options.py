@@ -24,7 +24,44 @@ UntilDecided = Annotated[
         help="End once the results decide, at looks planned beforehand; --blocks is the most.",
     ),
 ]
+Rate = Annotated[
+    str | None,
+    typer.Option(
+        "-R",
+        "--rate",
+        "-q",
+        metavar="PER_SECOND",
+        help="Open model: so many requests per second in every arm, ranked by latency.",
+    ),
+]
+Timeout = Annotated[str, typer.Option(metavar="TIME", help="Limit of one request.")]
+Margin = Annotated[str, typer.Option(metavar="SHARE", help="What counts as no difference.")]
+Seed = Annotated[
+    str | None, typer.Option(metavar="N", help="Seed of order and bootstrap. [default: random]")
+]
+Threads = Annotated[
+    str, typer.Option("-t", "--threads", metavar="N", help="Client threads, server threads too.")
+]
+Header = Annotated[
+    list[str] | None,
+    typer.Option("-H", "--header", metavar="FIELD", help="Header field 'name: value'."),
+]
+Method = Annotated[
+    str | None, typer.Option("-X", "--method", metavar="METHOD", help="Request method.")
+]
+Body = Annotated[
+    str | None, typer.Option("-b", "--body", metavar="TEXT", help="Request body, or @file.")
+]
+ExpectStatus = Annotated[
+    str | None, typer.Option(metavar="CODES", help="What counts as ok, such as 200-299,404.")
+]
+NoPin = Annotated[bool, typer.Option("--no-pin", help="Do not pin client and server to CPUs.")]
 Output = Annotated[Literal["text", "json"], typer.Option("--format", help="What stdout gets.")]
+
+
+def count(flag: str, text: str | None) -> int | None:
+    """A whole number from 1 on; None where it was not given."""
+    return None if text is None else units.count(flag, text)
 
 
 def blocks(text: str | None, *, until_decided: bool) -> int | None:

@@ -66,16 +66,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
             help="Requests in flight in every arm; several numbers are swept. [default: 64]",
         ),
     ] = None,
-    rate: Annotated[
-        str | None,
-        typer.Option(
-            "-R",
-            "--rate",
-            "-q",
-            metavar="PER_SECOND",
-            help="Open model: so many requests per second in every arm, ranked by latency.",
-        ),
-    ] = None,
+    rate: options.Rate = None,
     search: Annotated[
         str | None,
         typer.Option(
@@ -115,7 +106,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
             metavar="TIME", help="Warm-up of a run. [default: 1s, or six round trips if longer]"
         ),
     ] = None,
-    timeout: Annotated[str, typer.Option(metavar="TIME", help="Limit of one request.")] = "30s",
+    timeout: options.Timeout = "30s",
     baseline: Annotated[
         str | None,
         typer.Option(metavar="ARM", help="The arm ratios refer to. [default: the oldest version]"),
@@ -128,26 +119,12 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         list[str] | None,
         typer.Option(metavar="EXPR", help="Exit with 3 when the race breaches this (repeatable)."),
     ] = None,
-    margin: Annotated[
-        str, typer.Option(metavar="SHARE", help="What counts as no difference.")
-    ] = "5%",
-    seed: Annotated[
-        str | None, typer.Option(metavar="N", help="Seed of order and bootstrap. [default: random]")
-    ] = None,
-    threads: Annotated[
-        str,
-        typer.Option("-t", "--threads", metavar="N", help="Client threads, server threads too."),
-    ] = "1",
-    header: Annotated[
-        list[str] | None,
-        typer.Option("-H", "--header", metavar="FIELD", help="Header field 'name: value'."),
-    ] = None,
-    method: Annotated[
-        str | None, typer.Option("-X", "--method", metavar="METHOD", help="Request method.")
-    ] = None,
-    body: Annotated[
-        str | None, typer.Option("-b", "--body", metavar="TEXT", help="Request body, or @file.")
-    ] = None,
+    margin: options.Margin = "5%",
+    seed: options.Seed = None,
+    threads: options.Threads = "1",
+    header: options.Header = None,
+    method: options.Method = None,
+    body: options.Body = None,
     grpc: Annotated[
         str | None,
         typer.Option(
@@ -182,16 +159,12 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     connect_timeout: Annotated[
         str | None, typer.Option(metavar="TIME", help="Limit of a connect and handshake.")
     ] = None,
-    expect_status: Annotated[
-        str | None, typer.Option(metavar="CODES", help="What counts as ok, such as 200-299,404.")
-    ] = None,
+    expect_status: options.ExpectStatus = None,
     congestion_control: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Of the TCP arms. [default: cubic, like QUIC, if here]"),
     ] = None,
-    no_pin: Annotated[
-        bool, typer.Option("--no-pin", help="Do not pin client and server to CPUs.")
-    ] = False,
+    no_pin: options.NoPin = False,
     fresh: Fresh = False,
     network: Annotated[
         str,
@@ -236,8 +209,8 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         else [units.count("--in-flight", each) for each in in_flight.split(",")],
         rate=None if rate is None else units.rate("-R", rate),
         search=[] if search is None else _goals(search),
-        connections=_count("-c", connections),
-        streams=_count("-m", streams),
+        connections=options.count("-c", connections),
+        streams=options.count("-m", streams),
         baseline=baseline,
         duration_s=None if duration is None else units.duration("-d", duration),
         warmup_s=None if warmup is None else units.duration("--warmup", warmup, zero=True),
@@ -294,7 +267,3 @@ def _goals(text: str) -> list[str]:
     except ValueError as error:
         raise Usage(f"--search {text}: {error}") from error
     return goals
-
-
-def _count(flag: str, text: str | None) -> int | None:
-    return None if text is None else units.count(flag, text)

@@ -30,8 +30,22 @@ def check_report(report: Path | None) -> None:
         raise Usage(f"--report takes a file in a folder that exists, not {str(report)!r}")
 
 
-def run(command: str, wanted: Wanted, report: Path | None, output: str) -> int:
-    """Run an experiment and tell what it found; messages begin with `command`."""
+def say(message: str, console: Console | None = None) -> None:
+    """Tell on stderr what is done."""
+    console = console or Console(stderr=True)
+    console.print(message, style="dim", highlight=False, markup=False, soft_wrap=True)
+
+
+def run(
+    command: str, wanted: Wanted, report: Path | None, output: str, markdown: Path | None = None
+) -> int:
+    """Run an experiment and tell what it found; messages begin with `command`.
+
+    `markdown` is a file for what a pull request is told.
+
+    Raises:
+        Usage: the experiment names what there is not, or the engine refuses its flags.
+    """
     from trilane.lab import study
     from trilane.lab.asked import CannotRun
     from trilane.lab.clients.engine_run import Misused
@@ -45,6 +59,11 @@ def run(command: str, wanted: Wanted, report: Path | None, output: str) -> int:
         raise Usage(str(error)) from error
     except (CannotRun, Busy, BadJournal) as error:
         return fail(command, str(error))
+    if markdown is not None:
+        from trilane.lab.storage import store
+        from trilane.report import pages
+
+        store.write_text(markdown, f"{pages.measured(made.result)}\n")
     return _tell(command, made, report, output)
 
 
@@ -110,11 +129,11 @@ def _watcher(console: Console) -> Iterator[study.Watcher]:
     task = progress.add_task("", total=None, left_s=0.0, told_at=0.0, visible=False)
     told: list[int] = []
 
-    def say(message: str) -> None:
-        console.print(message, style="dim", highlight=False, markup=False, soft_wrap=True)
+    def tell(message: str) -> None:
+        say(message, console)
 
     def begin(runs: int, made: int) -> None:
-        say(f"{runs} runs" + (f", {made} of them made before" if made else ""))
+        tell(f"{runs} runs" + (f", {made} of them made before" if made else ""))
         progress.update(task, total=runs, completed=made - 1)
 
     def step(title: str, block: int, blocks: int, left_s: float) -> None:
@@ -128,10 +147,10 @@ def _watcher(console: Console) -> Iterator[study.Watcher]:
         )
         if not console.is_terminal and block not in told:
             told.append(block)
-            say(f"block {block + 1} of {blocks}, about {units.time_left(left_s)} left")
+            tell(f"block {block + 1} of {blocks}, about {units.time_left(left_s)} left")
 
     def change(runs: int) -> None:
         progress.update(task, total=(progress.tasks[0].total or 0) + runs)
 
     with progress:
-        yield study.Watcher(say=say, begin=begin, step=step, change=change)
+        yield study.Watcher(say=tell, begin=begin, step=step, change=change)

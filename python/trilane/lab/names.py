@@ -45,7 +45,7 @@ def check(experiment: Experiment, form: str, arms: Collection[str]) -> None:
 
 def _servers(arm: ArmSpec, servers: list[str]) -> list[str]:
     """What the arm may name as its server."""
-    if "://" in arm.server:
+    if "://" in arm.server or running.is_folder(arm.server):
         return [arm.server]
     if arm.client != GO_BENCH:
         return servers

@@ -270,10 +270,9 @@ def _gates(text: str, baseline: str, names: Sequence[str]) -> list[Expect]:
         others = [_raced(f"--fail-if {text}:", gate.arm, names)]
     if baseline in others or not others:
         raise BadRace(f"--fail-if {text}: {baseline} is what the other arms are compared with")
-    if gate.above:
-        return [Expect(gate.measure, arm, baseline, 0.0, gate.limit) for arm in others]
-    # No less than a limit is, seen from the other arm, no more than its inverse.
-    return [Expect(gate.measure, baseline, arm, 0.0, 1 / gate.limit) for arm in others]
+    return [
+        Expect.forbid(gate.measure, arm, baseline, gate.limit, above=gate.above) for arm in others
+    ]
 
 
 def _rank(rate: float | None, duration_s: float) -> Measure:

@@ -69,7 +69,7 @@ class _Wanted:
     """Further ones of the embedded server."""
 
     def __str__(self) -> str:
-        parts = ["the embedded server" if self.name == EMBEDDED else self.name]
+        parts = ["the embedded server" if self.name == EMBEDDED else running.called(self.name)]
         if self.flags:
             parts.append(f"with {' '.join(self.flags)}")
         if self.network:

@@ -25,6 +25,8 @@ from trilane.lab.model.arm import EMBEDDED, ENGINE
 from trilane.quantity import value_text
 
 FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+PLACE = re.compile(r"/.+")
+"""The absolute path of a folder."""
 URL = re.compile(r"https?://[^\s/]+(/\S*)?")
 # What sets the number of requests in flight of these strategies.
 _SETS = {
@@ -56,7 +58,7 @@ def check_arm(arm: ArmSpec, kind: str, values: tuple[Value, ...] | None, key: Ke
         raise BadExperiment(is_not("version", arm.version, VERSIONS), (*key, "version"))
     if arm.strategy not in STRATEGIES:
         raise BadExperiment(is_not("strategy", arm.strategy, STRATEGIES), (*key, "strategy"))
-    if not FOLDER.fullmatch(arm.server) and not URL.fullmatch(arm.server):
+    if not any(pattern.fullmatch(arm.server) for pattern in (FOLDER, URL, PLACE)):
         raise BadExperiment(
             f"{arm.server!r} is neither a name of a server nor a URL", (*key, "server")
         )

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeAlias
 from msgspec import Meta, Struct, field
 
 from trilane.lab.experiment.check import NAME, NAME_TOLD
-from trilane.lab.experiment.check_arm import BENCHMARK, FOLDER, URL
+from trilane.lab.experiment.check_arm import BENCHMARK, FOLDER, PLACE, URL
 from trilane.lab.experiment.check_workload import METHOD
 from trilane.lab.experiment.experiment import SCHEMA
 from trilane.lab.experiment.factors import COMPARISON
@@ -78,7 +78,7 @@ Server: TypeAlias = Annotated[
     str,
     _note(
         "a folder of servers/, embedded, or a URL",
-        pattern=f"^({FOLDER.pattern}|{URL.pattern})$",
+        pattern=f"^({FOLDER.pattern}|{URL.pattern}|{PLACE.pattern})$",
         examples=["embedded", "twisted-bookstore", "https://www.example.org"],
     ),
 ]

@@ -70,6 +70,14 @@ class Expect:
     at: Value | None = None
     """Value of the sweep; None for every point."""
 
+    @classmethod
+    def forbid(cls, measure: str, arm: str, to: str, limit: float, *, above: bool) -> Expect:
+        """The gate that a ratio of `arm` to `to` beyond `limit` breaches."""
+        if above:
+            return cls(measure, arm, to, 0.0, limit)
+        # No less than a limit is, seen from the other arm, no more than its inverse.
+        return cls(measure, to, arm, 0.0, 1 / limit)
+
 
 @dataclass(frozen=True, slots=True)
 class Quick:

@@ -97,7 +97,7 @@ def find(name_or_url: str) -> ServerConfig:
         for place in places.servers():
             if (place / name_or_url / target_config.FILE).is_file():
                 return target_config.load(place / name_or_url)
-        if os.sep in name_or_url and (Path(name_or_url) / target_config.FILE).is_file():
+        if is_folder(name_or_url):
             return target_config.load(Path(name_or_url).absolute())
     except BadServer as error:
         raise TargetFailed(str(error)) from error
@@ -105,6 +105,16 @@ def find(name_or_url: str) -> ServerConfig:
         f"there is no server {name_or_url!r}: choose from {', '.join(names())}, "
         "a folder with a server.toml, or a URL"
     )
+
+
+def is_folder(name: str) -> bool:
+    """Whether a server is named by its folder, which may lie anywhere."""
+    return os.sep in name and (Path(name) / target_config.FILE).is_file()
+
+
+def called(name_or_url: str) -> str:
+    """What people call a server: of a folder that lies anywhere its last part."""
+    return Path(name_or_url).name if is_folder(name_or_url) else name_or_url
 
 
 def is_ours(name_or_url: str) -> bool:
