@@ -321,6 +321,7 @@ impl Connection {
         }
         self.flood.spend(cost::IGNORED, "a flood of GOAWAY")?;
         self.goaway = Some(last);
+        events.goaway(u64::from(code), payload.get(8..).unwrap_or_default());
         self.queue.retain(|&number| number <= last);
         self.uploads.remove_above(last);
         for stream in self.streams.remove_above(last) {
