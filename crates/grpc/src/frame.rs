@@ -73,22 +73,39 @@ pub struct Reader {
 impl Reader {
     /// Takes the next bytes of the content, and calls `each` at the end of every message.
     #[inline]
-    pub fn count(&mut self, bytes: &[u8], mut each: impl FnMut()) -> Result<(), FrameError> {
+    pub fn count(&mut self, bytes: &[u8], each: impl FnMut()) -> Result<(), FrameError> {
+        self.count_up_to(MOST as usize, bytes, each)
+    }
+
+    /// The same of messages that have at most `limit` bytes each.
+    #[inline]
+    pub fn count_up_to(
+        &mut self,
+        limit: usize,
+        bytes: &[u8],
+        mut each: impl FnMut(),
+    ) -> Result<(), FrameError> {
+        let limit = u32::try_from(limit).unwrap_or(MOST).min(MOST);
         // A whole message by itself, as a short response is.
         if self.is_at_boundary()
             && let Some((&[flag @ (0 | 1), a, b, c, d], rest)) = bytes.split_first_chunk::<PREFIX>()
             && let length = u32::from_be_bytes([a, b, c, d])
-            && length <= MOST
+            && length <= limit
             && rest.len() == length as usize
         {
             self.compressed |= flag == 1;
             each();
             return Ok(());
         }
-        self.walk(bytes, each)
+        self.walk(limit, bytes, each)
     }
 
-    fn walk(&mut self, mut bytes: &[u8], mut each: impl FnMut()) -> Result<(), FrameError> {
+    fn walk(
+        &mut self,
+        limit: u32,
+        mut bytes: &[u8],
+        mut each: impl FnMut(),
+    ) -> Result<(), FrameError> {
         loop {
             if self.left > 0 {
                 let passed = bytes.len().min(self.left as usize);
@@ -104,7 +121,7 @@ impl Reader {
             {
                 check_flag(flag)?;
                 let length = u32::from_be_bytes([a, b, c, d]);
-                check_length(length, MOST)?;
+                check_length(length, limit)?;
                 self.compressed |= flag == 1;
                 self.left = length;
                 bytes = rest;
@@ -126,7 +143,7 @@ impl Reader {
             }
             self.prefix += 1;
             if usize::from(self.prefix) == PREFIX {
-                check_length(self.length, MOST)?;
+                check_length(self.length, limit)?;
                 self.prefix = 0;
                 self.left = self.length;
                 if self.left == 0 {
@@ -347,6 +364,20 @@ mod tests {
             limit: MOST,
         };
         assert_eq!(Reader::default().count(long, || ()), Err(over));
+        let over = FrameError::Length {
+            length: 5,
+            limit: 4,
+        };
+        for five in [&b"\0\0\0\0\x05five!"[..], b"\0\0\0\0\x05"] {
+            let mut reader = Reader::default();
+            assert_eq!(reader.count_up_to(4, five, || ()), Err(over));
+            let mut reader = Reader::default();
+            let told = five
+                .iter()
+                .try_for_each(|byte| reader.count_up_to(4, std::slice::from_ref(byte), || ()));
+            assert_eq!(told, Err(over));
+            assert_eq!(Reader::default().count_up_to(5, five, || ()), Ok(()));
+        }
         let mut collector = Collector::new(4);
         collector.feed(b"\0\0\0\0\x04four", |_, _| ()).unwrap();
         let error = collector.feed(b"\0\0\0\0\x05", |_, _| ()).unwrap_err();
