@@ -45,6 +45,8 @@ _LONGEST_DEFAULT_S = 20.0
 # Of a handshake over TCP and TLS, and of a window that opens.
 _ROUND_TRIPS_OF_WARM_UP = 6
 _OF_SCHEME = {"https": ("h1", "h2", "h3"), "http": ("h1", "h2c")}
+# gRPC has no HTTP/1.1.
+_OF_CALLS = {"https": ("h2", "h3"), "http": ("h2c",)}
 
 
 class BadRace(ValueError):
@@ -86,6 +88,8 @@ class Flags:
     """`[ARM:]MEASURE>LIMIT`: gates on the ratio of arms to the baseline."""
     load: Sequence[str] = ()
     """Flags handed to every `trilane load` unchanged."""
+    grpc: str | None = None
+    """`pkg.Service/Method`: gRPC calls instead of requests, with `load` for what goes with them."""
 
 
 def experiment(flags: Flags) -> Experiment:
@@ -104,20 +108,22 @@ def experiment(flags: Flags) -> Experiment:
     duration_s = flags.duration_s
     if duration_s is None:
         duration_s = _default_duration_s(flags, min(total for total, _ in shapes))
+    # The path of a call is its method, behind that of the URL.
+    own = PATH if flags.grpc is None else "/"
     workload = Workload(
-        paths=(PATH if parts is None else _path(parts),),
+        paths=(own if parts is None else _path(parts),),
         duration_s=duration_s,
         warmup_s=_default_warmup_s(flags) if flags.warmup_s is None else flags.warmup_s,
         timeout_s=flags.timeout_s,
         rate=flags.rate,
         gzip=None,
-        flags=tuple(flags.load),
+        flags=(*(("--grpc", flags.grpc) if flags.grpc else ()), *flags.load),
         search=tuple(flags.search),
     )
     server = EMBEDDED if parts is None else f"{parts.scheme}://{parts.netloc}"
     arms = [
         _arm(flags, workload, version, server, total, 1 if version == "h1" else per_connection)
-        for version in _versions(scheme, flags.versions)
+        for version in _versions(scheme, flags.versions, calls=flags.grpc is not None)
     ]
     names = [arm.name for arm in arms]
     baseline = _raced("--baseline", flags.baseline or names[0], names)
@@ -196,9 +202,16 @@ def _path(parts: SplitResult) -> str:
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
-def _versions(scheme: str, wanted: Sequence[str]) -> list[str]:
-    """The versions of this scheme; `wanted` narrows them."""
-    possible = _OF_SCHEME[scheme]
+def _versions(scheme: str, wanted: Sequence[str], *, calls: bool) -> list[str]:
+    """The versions of this scheme, which gRPC `calls` can be made over; `wanted` narrows them."""
+    possible = (_OF_CALLS if calls else _OF_SCHEME)[scheme]
+    if calls and "h1" in wanted:
+        raise BadRace("--h1: gRPC needs HTTP/2 or HTTP/3: leave --h1 out")
+    if calls and scheme == "http":
+        raise BadRace(
+            "--grpc: over http:// there is HTTP/2 alone, and a race needs two versions: give an "
+            "https:// URL, or compare runs of trilane load"
+        )
     for version in wanted:
         if version not in possible:
             other = "https" if scheme == "http" else "http"
