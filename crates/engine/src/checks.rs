@@ -263,7 +263,7 @@ pub(crate) fn check_scenario(options: &Options) -> Result<(), PlanError> {
         return usage("a scenario has a step for each of its requests");
     }
     for (flag, given, why) in [
-        ("--grpc", options.call.is_some(), "sends requests, no calls"),
+        ("--grpc", options.are_calls(), "sends requests, no calls"),
         (
             "--events",
             options.events.is_some(),

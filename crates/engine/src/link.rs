@@ -231,15 +231,19 @@ impl Link {
         let overdue: Vec<_> = self.exchanges.overdue(deadline).collect();
         let mut outcome = Ok(!overdue.is_empty());
         for id in overdue {
+            let calls = context.plan.calls.as_ref();
+            let waits_for = calls.and_then(|plan| self.exchanges.calls.waits_for(plan, id));
             let at = self.exchanges.close(id);
             let tally = &mut context.tally;
             match context.plan.deadline() {
-                Some(deadline) => tally.recorder.deadline_exceeded(now, at, deadline),
+                Some(deadline) => tally.deadline_exceeded(now, at, deadline),
                 None => {
                     let (timeout, user) =
                         (context.plan.timeout, self.exchanges.visits.user(id.slot));
                     tally.failed(FailureKind::Timeout, now, Some(at), user, || {
-                        format!("no complete response within {timeout:?}")
+                        let waits_for =
+                            waits_for.map_or_else(String::new, |text| format!(": {text}"));
+                        format!("no complete response within {timeout:?}{waits_for}")
                     });
                 }
             }

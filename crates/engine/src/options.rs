@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::events::EventsAsked;
-use crate::grpc::Call;
+use crate::grpc::{Call, CallOptions};
 use crate::listed::Listed;
 use crate::scenario::Scenario;
 use crate::websocket::WebSocket;
@@ -89,6 +89,8 @@ pub struct Options {
     pub body: Vec<u8>,
     /// A gRPC call instead of a request with `method` and `body`; URLs are then prefixes of its path.
     pub call: Option<Call>,
+    /// What is asked of all gRPC calls.
+    pub calls: CallOptions,
     /// What is asked of WebSocket sessions; without it a URL with ws:// or wss:// has the default ones.
     pub websocket: Option<WebSocket>,
     /// What is asked about events in the content of responses.
@@ -254,6 +256,7 @@ impl Default for Options {
             fields: Vec::new(),
             body: Vec::new(),
             call: None,
+            calls: CallOptions::default(),
             websocket: None,
             events: None,
             scenario: None,

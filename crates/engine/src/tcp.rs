@@ -347,7 +347,7 @@ impl Tcp {
     }
 
     fn not_http_2(&self, error: ConnectionError, plan: &Plan) -> Gone {
-        let hint = match &plan.call {
+        let hint = match &plan.calls {
             Some(_) => ", which gRPC needs",
             None if self.stream.is_sealed() => "",
             None => "; type --h1 for HTTP/1.1",

@@ -15,6 +15,7 @@ use std::sync::mpsc::Sender;
 use trilane_socket::Moved;
 
 use crate::allowance::Allowance;
+use crate::connections::Connections;
 use crate::context::{Clock, Context, Gone};
 use crate::control::Control;
 use crate::cost::Spent;
@@ -64,6 +65,8 @@ pub(crate) struct Worker<'p> {
     timers: Deadlines,
     /// When a handshake or a request has taken too long.
     limits: Deadlines,
+    /// When gRPC streams have something to do, where they have times of their own.
+    streams: Option<Deadlines>,
     stage: Stage,
     /// The place whose datagrams have been taken and not yet been answered.
     unanswered: Option<u32>,
@@ -73,6 +76,8 @@ pub(crate) struct Worker<'p> {
     traffic_before: Traffic,
     published: (u64, u64),
     standstill: Option<Standstill>,
+    /// Connections that had been made when it was last looked for one.
+    established: u64,
 }
 
 impl<'p> Worker<'p> {
@@ -129,6 +134,11 @@ impl<'p> Worker<'p> {
                 .then(|| Allowance::new(&plan.stages_in_flight)),
             timers: Deadlines::new(connections),
             limits: Deadlines::new(connections),
+            streams: plan
+                .calls
+                .as_ref()
+                .filter(|calls| calls.has_timers())
+                .map(|_| Deadlines::new(connections)),
             stage: Stage::new(plan),
             unanswered: None,
             used_before: Spent::default(),
@@ -136,6 +146,7 @@ impl<'p> Worker<'p> {
             traffic_before: Traffic::default(),
             published: (0, 0),
             standstill: Standstill::new(plan, now),
+            established: 0,
         }
     }
 
@@ -180,8 +191,10 @@ impl<'p> Worker<'p> {
             self.fire_timers(now)?;
             self.follow_stages(now)?;
             self.send_due(now)?;
+            self.go_on_with_streams(now)?;
             if now >= next_tick {
                 next_tick = now + TICK;
+                self.context.give_up_waiting(now);
                 self.look_for_a_standstill(now);
             }
             self.enforce_limits(now)?;
@@ -275,6 +288,7 @@ impl<'p> Worker<'p> {
             self.limits.next(),
             self.next_sendable(),
             self.next_pace(),
+            self.streams.as_ref().and_then(Deadlines::next),
             self.pool.next_due().filter(|_| self.needs_connections()),
             ready,
         ] {
@@ -326,6 +340,11 @@ impl<'p> Worker<'p> {
             Ok(()) => {
                 if let Some(timer) = link.timer() {
                     self.timers.arm(index, timer);
+                }
+                if let Some(streams) = &mut self.streams
+                    && let Some(at) = link.exchanges.calls.next_timer()
+                {
+                    streams.arm(index, at);
                 }
                 if !link.limits_requests && link.is_open() {
                     link.limits_requests = true;
@@ -381,6 +400,9 @@ impl<'p> Worker<'p> {
         }
         self.timers.disarm(index);
         self.limits.disarm(index);
+        if let Some(streams) = &mut self.streams {
+            streams.disarm(index);
+        }
         let Some(kind) = kind else {
             self.pool.spent(index);
             return Ok(());
@@ -469,7 +491,11 @@ impl<'p> Worker<'p> {
         if self.standstill.is_none() {
             return;
         }
-        let (is_open, is_starved) = (self.pool.open() > 0, self.is_starved(now));
+        let established = self.pool.counts().map(Connections::established).sum();
+        // Those of a server that sends its clients away may come and go between two looks.
+        let came = std::mem::replace(&mut self.established, established) != established;
+        let is_open = came || self.pool.open() > 0;
+        let is_starved = self.is_starved(now);
         if let Some(standstill) = &mut self.standstill {
             standstill.look(now, is_open, is_starved);
         }

@@ -1,5 +1,6 @@
 //! Runs of one worker against scripted servers, in virtual time.
 
+mod calls;
 mod early_data;
 mod origins;
 mod pacing;
