@@ -81,7 +81,7 @@ def serve(answer: Answer) -> Iterator[Heard]:
     def behave(messages: Iterator[bytes], _context: grpc.ServicerContext) -> Iterator[bytes]:
         return answer(counted(messages))
 
-    handler = grpc.stream_stream_rpc_method_handler(behave)
+    handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.stream_stream_rpc_method_handler(behave)
     server = grpc.server(futures.ThreadPoolExecutor(_THREADS))
     handlers = grpc.method_handlers_generic_handler(SERVICE, {"LookUpBooks": handler})
     server.add_generic_rpc_handlers([handlers])

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use trilane_engine::{
-    Answers, Call, CallMode, CallOptions, HalfClose, Listed, Options, PlanError, check_metadata,
+    Answers, Call, CallMode, CallOptions, HalfClose, Listed, Options, PlanError, Protocol, Version,
+    check_metadata,
 };
 use trilane_grpc::status::Code;
 use trilane_grpc::{Method, Schema};
@@ -27,6 +28,10 @@ pub(crate) struct GrpcArgs {
     /// it sends a stream, else of one call each, in turn; {seq} and its like stand for another text each time
     #[arg(long, value_name = "PKG.SERVICE/METHOD", help_heading = GRPC)]
     grpc: Option<String>,
+    /// How calls are written: as gRPC, as gRPC-Web, or by the protocol of Connect; the latter two go over
+    /// HTTP/1.1 too [default: grpc]
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "grpc|grpc-web|connect", help_heading = GRPC)]
+    grpc_protocol: Option<Written>,
     /// Read the method's messages from a .proto file, instead of asking the server by reflection
     #[arg(long, value_name = "FILE", conflicts_with = "descriptor_set", help_heading = GRPC)]
     proto: Vec<PathBuf>,
@@ -88,6 +93,13 @@ enum Mode {
     Wire,
     /// Encoded and decoded in each call
     Codec,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Written {
+    Grpc,
+    GrpcWeb,
+    Connect,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -160,6 +172,15 @@ impl GrpcArgs {
         }
         options.calls = self.options(expected);
         let mut asked = options.clone();
+        if options.calls.protocol != Protocol::Grpc {
+            if self.show {
+                return Err(PlanError::Usage(
+                    "--show makes a call of gRPC: leave --grpc-protocol out".into(),
+                ));
+            }
+            // Reflection is a call of gRPC.
+            asked.version = asked.version.filter(|version| *version != Version::H1);
+        }
         if asked.urls.is_empty() {
             asked.urls = options
                 .listed
@@ -279,6 +300,11 @@ impl GrpcArgs {
                 Some(Closing::Answered) => HalfClose::Answered,
                 Some(Closing::Never) => HalfClose::Never,
             },
+            protocol: match self.grpc_protocol {
+                None | Some(Written::Grpc) => Protocol::Grpc,
+                Some(Written::GrpcWeb) => Protocol::GrpcWeb,
+                Some(Written::Connect) => Protocol::Connect,
+            },
             ..default
         }
     }
@@ -288,6 +314,7 @@ impl GrpcArgs {
         let given = [
             ("--proto", !self.proto.is_empty()),
             ("--descriptor-set", self.descriptor_set.is_some()),
+            ("--grpc-protocol", self.grpc_protocol.is_some()),
             ("--message-format", self.message_format.is_some()),
             ("--show", self.show),
             ("--messages", self.messages.is_some()),

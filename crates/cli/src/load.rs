@@ -93,6 +93,10 @@ pub(crate) struct LoadArgs {
     /// Connections to begin in a second, over all threads [default: no limit]
     #[arg(long, value_name = "PER_SECOND", value_parser = units::rate, help_heading = LOAD)]
     connect_rate: Option<f64>,
+    /// Have each connection ask by a PING so often whether the server is there, and give it up where it does not
+    /// answer until the next (HTTP/2; over HTTP/3 it keeps connections alive) [default: never; HTTP/3: 10s]
+    #[arg(long, value_name = "TIME", value_parser = units::time, help_heading = LOAD)]
+    keepalive: Option<Duration>,
     /// Close each connection after so many requests and make a new one in its place, as many at a time
     /// as there are connections: measures handshakes
     #[arg(long, value_name = "N", value_parser = units::count, help_heading = LOAD)]

@@ -75,7 +75,7 @@ pub use control::{Control, Progress};
 pub use events::{EventFormat, EventsAsked};
 pub use failure::{FailureKind, Failures};
 pub use gate::{Gate, GateError};
-pub use grpc::{Answers, Call, CallMode, CallOptions, HalfClose, Message};
+pub use grpc::{Answers, Call, CallMode, CallOptions, HalfClose, Message, Protocol};
 pub use latency::Summary;
 pub use listed::Listed;
 pub use options::{

@@ -166,6 +166,14 @@ impl Link {
         }
     }
 
+    /// Asks whether the server is there, where it has answered the last such question.
+    pub(crate) fn ping(&mut self, now: u64, context: &mut Context<'_>) -> Result<(), Gone> {
+        match &mut self.io {
+            Io::Tcp(tcp) => tcp.ping(now, &mut self.exchanges, context),
+            Io::None | Io::Quic(_) => Ok(()),
+        }
+    }
+
     /// Whether a request could be sent now.
     pub(crate) fn has_room(&self, context: &Context<'_>) -> bool {
         self.exchanges.next_slot().is_some()

@@ -113,6 +113,8 @@ pub struct Options {
     pub connect_parallel: Option<usize>,
     /// Connections begun in a second, over all threads.
     pub connect_rate: Option<f64>,
+    /// HTTP/2 and HTTP/3: how often each connection asks by a PING whether the server is there.
+    pub keepalive: Option<Duration>,
     /// Requests after which a connection is closed and replaced by a new one; without it a connection
     /// carries as many as it can.
     pub requests_per_connection: Option<u64>,
@@ -267,6 +269,7 @@ impl Default for Options {
             connect_timeout: Duration::from_secs(5),
             connect_parallel: None,
             connect_rate: None,
+            keepalive: None,
             requests_per_connection: None,
             insecure: false,
             authorities: Vec::new(),

@@ -207,6 +207,8 @@ pub struct Grpc {
     pub kind: &'static str,
     /// The calls of each method, where there are several: the first one is named above.
     pub methods: Option<Vec<MethodOut>>,
+    /// `grpc`, `grpc-web` or `connect`.
+    pub protocol: &'static str,
     /// `wire` or `codec`.
     pub mode: &'static str,
     /// Where the description of the method came from.

@@ -119,6 +119,8 @@ pub struct Plan {
     pub(crate) connect_parallel: Option<usize>,
     pub(crate) connect_rate: Option<f64>,
     pub(crate) requests_per_connection: Option<u64>,
+    /// How often connections over HTTP/2 ask whether the server is there.
+    pub(crate) keepalive: Option<Duration>,
     pub(crate) spread: bool,
     pub(crate) early_data: bool,
     pub(crate) resumption: bool,
@@ -175,7 +177,7 @@ impl Plan {
         let websocket = SocketPlan::new(options, &listed)?;
         check_scenario(options)?;
         let version_of = |url: &Url| match &websocket {
-            _ if options.are_calls() => check_call_version(options, url),
+            _ if options.are_calls() => check_call_version(options, &listed, url),
             Some(socket) => Ok(Some(socket.version)),
             None => check_version(options.version, url),
         };
@@ -289,6 +291,8 @@ impl Plan {
             changing,
             turns: turns(&weights)?,
             calls,
+            // That of QUIC is its own.
+            keepalive: options.keepalive.filter(|_| version != Some(Version::H3)),
             // A session over HTTP/1.1 has its connection for itself (RFC 6455 §4.1).
             requests_per_connection: match &websocket {
                 Some(socket) if !socket.is_multiplexed() => Some(1),

@@ -285,7 +285,7 @@ pub(crate) fn calls(
         for (name, value) in &each.fields {
             check_field(name, value).map_err(place)?;
         }
-        let fields = fields(options, &each.fields, calls.fields()).map_err(place)?;
+        let fields = fields(options, &each.fields, call.fields(&calls.asked)).map_err(place)?;
         if template.is_some() {
             return usage(format!(
                 "{url}: the path of a gRPC call is its method's: leave {{…}} out"

@@ -67,6 +67,8 @@ pub(crate) struct Worker<'p> {
     limits: Deadlines,
     /// When gRPC streams have something to do, where they have times of their own.
     streams: Option<Deadlines>,
+    /// When connections ask whether the server is there, where they do.
+    keepalives: Option<Deadlines>,
     stage: Stage,
     /// The place whose datagrams have been taken and not yet been answered.
     unanswered: Option<u32>,
@@ -139,6 +141,7 @@ impl<'p> Worker<'p> {
                 .as_ref()
                 .filter(|calls| calls.has_timers())
                 .map(|_| Deadlines::new(connections)),
+            keepalives: plan.keepalive.map(|_| Deadlines::new(connections)),
             stage: Stage::new(plan),
             unanswered: None,
             used_before: Spent::default(),
@@ -192,6 +195,7 @@ impl<'p> Worker<'p> {
             self.follow_stages(now)?;
             self.send_due(now)?;
             self.go_on_with_streams(now)?;
+            self.ping_due(now)?;
             if now >= next_tick {
                 next_tick = now + TICK;
                 self.context.give_up_waiting(now);
@@ -289,6 +293,7 @@ impl<'p> Worker<'p> {
             self.next_sendable(),
             self.next_pace(),
             self.streams.as_ref().and_then(Deadlines::next),
+            self.keepalives.as_ref().and_then(Deadlines::next),
             self.pool.next_due().filter(|_| self.needs_connections()),
             ready,
         ] {
@@ -348,7 +353,13 @@ impl<'p> Worker<'p> {
                 }
                 if !link.limits_requests && link.is_open() {
                     link.limits_requests = true;
-                    self.pool.opened(index, self.context.now());
+                    let now = self.context.now();
+                    if let (Some(keepalives), Some(every)) =
+                        (&mut self.keepalives, self.plan.keepalive)
+                    {
+                        keepalives.arm(index, now + every.as_nanos() as u64);
+                    }
+                    self.pool.opened(index, now);
                     self.limits.disarm(index);
                 }
                 if (!self.limits.is_armed(index) || link.exchanges.staying_until().is_some())
@@ -400,8 +411,11 @@ impl<'p> Worker<'p> {
         }
         self.timers.disarm(index);
         self.limits.disarm(index);
-        if let Some(streams) = &mut self.streams {
-            streams.disarm(index);
+        for deadlines in [&mut self.streams, &mut self.keepalives]
+            .into_iter()
+            .flatten()
+        {
+            deadlines.disarm(index);
         }
         let Some(kind) = kind else {
             self.pool.spent(index);

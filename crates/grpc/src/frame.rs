@@ -174,12 +174,21 @@ pub struct Collector {
     /// The open message with its prefix, as far as it has come.
     open: Vec<u8>,
     limit: u32,
+    /// Flags that a message may have beside that of compression.
+    flags: u8,
 }
 
 impl Collector {
     /// `limit`: most bytes of a message.
     pub fn new(limit: usize) -> Self {
+        Self::with_flags(limit, 0)
+    }
+
+    /// The same, where messages may have `flags` beside that of compression: gRPC-Web has one for trailers,
+    /// Connect one for the end of a stream.
+    pub fn with_flags(limit: usize, flags: u8) -> Self {
         Self {
+            flags,
             open: Vec::new(),
             limit: u32::try_from(limit).unwrap_or(MOST).min(MOST),
         }
@@ -189,8 +198,17 @@ impl Collector {
     /// compressed.
     pub fn feed(
         &mut self,
-        mut bytes: &[u8],
+        bytes: &[u8],
         mut each: impl FnMut(bool, &[u8]),
+    ) -> Result<(), FrameError> {
+        self.feed_flagged(bytes, |flags, message| each(flags & 1 != 0, message))
+    }
+
+    /// Takes the next bytes of the content, and gives each complete message and its flags.
+    pub fn feed_flagged(
+        &mut self,
+        mut bytes: &[u8],
+        mut each: impl FnMut(u8, &[u8]),
     ) -> Result<(), FrameError> {
         if !self.open.is_empty() {
             bytes = self.fill(bytes, PREFIX);
@@ -201,13 +219,13 @@ impl Collector {
             if self.open.len() < end {
                 return Ok(());
             }
-            each(self.open[0] == 1, &self.open[PREFIX..]);
+            each(self.open[0], &self.open[PREFIX..]);
             self.open.clear();
         }
         loop {
             match self.end(bytes)? {
                 Some(end) if end <= bytes.len() => {
-                    each(bytes[0] == 1, &bytes[PREFIX..end]);
+                    each(bytes[0], &bytes[PREFIX..end]);
                     bytes = &bytes[end..];
                 }
                 _ => {
@@ -228,8 +246,10 @@ impl Collector {
 
     /// Where the message that begins here ends; `None` where its prefix is cut.
     fn end(&self, bytes: &[u8]) -> Result<Option<usize>, FrameError> {
-        if let Some(&flag) = bytes.first() {
-            check_flag(flag)?;
+        if let Some(&flag) = bytes.first()
+            && flag & !(1 | self.flags) != 0
+        {
+            return Err(FrameError::Flag(flag));
         }
         let Some(&[_, a, b, c, d]) = bytes.first_chunk::<PREFIX>() else {
             return Ok(None);

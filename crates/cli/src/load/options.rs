@@ -105,6 +105,7 @@ impl LoadArgs {
             connect_timeout: self.connect_timeout,
             connect_parallel: self.connect_parallel,
             connect_rate: self.connect_rate,
+            keepalive: self.keepalive,
             requests_per_connection: self
                 .requests_per_connection
                 .or(self.new_connections.then_some(1)),

@@ -98,7 +98,12 @@ pub(super) fn calls(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     };
     writeln!(
         out,
-        "\ngRPC         {} ({}){}, described by {}",
+        "\n{:<13}{} ({}){}, described by {}",
+        match grpc.protocol {
+            "grpc-web" => "gRPC-Web",
+            "connect" => "Connect",
+            _ => "gRPC",
+        },
         printable(&grpc.method),
         grpc.kind.replace('_', " "),
         match &grpc.methods {

@@ -36,6 +36,7 @@ impl Grpc {
             method: first.method.full_name().to_owned(),
             kind: first.method.kind().name(),
             methods,
+            protocol: asked.protocol.name(),
             mode: asked.mode.name(),
             schema: asked.schema.clone(),
             compressed: asked.gzip,

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use prost_reflect::DynamicMessage;
+use trilane_grpc::Method;
 use trilane_grpc::status::Code;
-use trilane_grpc::{Method, frame};
 
-use super::message::{self, Content, Scratch};
+use super::message::{self, Content, Form, Scratch};
+use super::protocol::Protocol;
 use crate::plan::PlanError;
 use crate::template::{Templates, has_placeholder};
 
@@ -66,12 +67,15 @@ impl Message {
 
     /// The bytes of the message, without prefix and compression, of this number: a message of `method`.
     pub fn encoded(&self, method: &Method, number: u64) -> Result<Vec<u8>, String> {
-        let content = Content::new(self, method, false, &mut Templates::default());
+        let form = Form {
+            gzip: false,
+            framed: false,
+        };
+        let content = Content::new(self, method, form, &mut Templates::default());
         let content = content.map_err(|error| error.to_string())?;
-        let mut framed = Vec::new();
-        content.encode(number, false, &mut Scratch::default(), &mut framed)?;
-        framed.drain(..frame::PREFIX);
-        Ok(framed)
+        let mut out = Vec::new();
+        content.encode(number, form, &mut Scratch::default(), &mut out)?;
+        Ok(out)
     }
 }
 
@@ -185,6 +189,8 @@ pub struct CallOptions {
     pub stream_duration: Option<Duration>,
     /// When the client ends its direction.
     pub half_close: HalfClose,
+    /// How calls are written.
+    pub protocol: Protocol,
 }
 
 /// The largest message that is taken where nothing else was asked for, in bytes.
@@ -205,6 +211,7 @@ impl Default for CallOptions {
             message_rate: None,
             stream_duration: None,
             half_close: HalfClose::default(),
+            protocol: Protocol::default(),
         }
     }
 }

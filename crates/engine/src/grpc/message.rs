@@ -25,12 +25,21 @@ pub(crate) enum Content {
     Changing(Box<MessageTemplate>),
 }
 
+/// How messages are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    /// Compressed.
+    pub(crate) gzip: bool,
+    /// With a prefix.
+    pub(crate) framed: bool,
+}
+
 /// JSON of a message in which something changes.
 #[derive(Clone, Debug)]
 pub(crate) struct MessageTemplate {
     template: Template,
     method: Method,
-    gzip: bool,
+    form: Form,
 }
 
 /// Memory that is used again for each message that is made anew.
@@ -45,7 +54,7 @@ impl Content {
     pub(crate) fn new(
         message: &Message,
         method: &Method,
-        gzip: bool,
+        form: Form,
         templates: &mut Templates,
     ) -> Result<Self, PlanError> {
         let fixed = |value: DynamicMessage, frame: Vec<u8>| Self::Fixed {
@@ -55,12 +64,12 @@ impl Content {
         let mut out = Vec::new();
         match message {
             Message::Value(value) => {
-                write_frame(value, gzip, &mut Vec::new(), &mut out);
+                write_message(value, form, &mut Vec::new(), &mut out);
                 Ok(fixed(value.clone(), out))
             }
             Message::Encoded(bytes) => match method.decode_request(bytes) {
                 Ok(value) => {
-                    frame_bytes(bytes, gzip, &mut out);
+                    write_bytes(bytes, form, &mut out);
                     Ok(fixed(value, out))
                 }
                 Err(error) => wrong(format!("--body: {error}")),
@@ -72,7 +81,7 @@ impl Content {
                 let template = MessageTemplate {
                     template,
                     method: method.clone(),
-                    gzip,
+                    form,
                 };
                 let mut scratch = Scratch::default();
                 for number in 0..template.template.period().min(MOST_TRIED) {
@@ -98,13 +107,13 @@ impl Content {
     pub(crate) fn encode(
         &self,
         number: u64,
-        gzip: bool,
+        form: Form,
         scratch: &mut Scratch,
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
         match self {
             Self::Fixed { value, .. } => {
-                write_frame(value, gzip, &mut scratch.encoded, out);
+                write_message(value, form, &mut scratch.encoded, out);
                 Ok(())
             }
             Self::Changing(template) => template.write(number, scratch, out),
@@ -133,25 +142,32 @@ impl MessageTemplate {
                 values.len()
             ));
         };
-        write_frame(value, self.gzip, encoded, out);
+        write_message(value, self.form, encoded, out);
         Ok(())
     }
 }
 
-/// Encodes and frames a message; `scratch` saves an allocation.
-fn write_frame(message: &DynamicMessage, gzip: bool, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
+/// Encodes a message and writes it; `scratch` saves an allocation.
+fn write_message(message: &DynamicMessage, form: Form, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
     scratch.clear();
     message
         .encode(scratch)
         .expect("a vector grows as far as it must");
-    frame_bytes(scratch, gzip, out);
+    write_bytes(scratch, form, out);
 }
 
-fn frame_bytes(message: &[u8], gzip: bool, out: &mut Vec<u8>) {
-    if gzip {
-        frame::write(&gzip::compress(message), true, out);
+fn write_bytes(message: &[u8], form: Form, out: &mut Vec<u8>) {
+    let packed;
+    let message = if form.gzip {
+        packed = gzip::compress(message);
+        &packed
     } else {
-        frame::write(message, false, out);
+        message
+    };
+    if form.framed {
+        frame::write(message, form.gzip, out);
+    } else {
+        out.extend_from_slice(message);
     }
 }
 

@@ -10,6 +10,7 @@ mod count;
 mod ending;
 mod message;
 mod plan;
+mod protocol;
 mod sink;
 mod state;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub(crate) use count::Counts;
 pub(crate) use ending::{code_of, code_of_error};
 pub(crate) use message::{MessageTemplate, Scratch};
 pub(crate) use plan::CallsPlan;
+pub use protocol::Protocol;
 pub(crate) use sink::{CallSink, end_ours};
 pub(crate) use state::Calls;
 pub(crate) use upload::Writer;

@@ -6,7 +6,8 @@ use trilane_grpc::status::Code;
 use trilane_grpc::{Method, RpcKind, timeout};
 
 use super::asked::{Answers, Call, CallMode, CallOptions, HalfClose, wrong};
-use super::message::{Content, Scratch};
+use super::message::{Content, Form, Scratch};
+use super::protocol::Protocol;
 use crate::listed::Listed;
 use crate::options::Options;
 use crate::plan::PlanError;
@@ -44,7 +45,8 @@ pub(crate) struct CallPlan {
     /// Status codes that count as ok, a bit for each.
     expected: u32,
     decodes: bool,
-    gzip: bool,
+    form: Form,
+    pub(crate) protocol: Protocol,
     streamed: bool,
     pub(crate) max_message: usize,
     pub(crate) answers: Answers,
@@ -130,25 +132,6 @@ impl CallsPlan {
     pub(crate) fn decodes(&self) -> bool {
         self.asked.mode == CallMode::Codec
     }
-
-    /// The fields that every call has beside the user's.
-    pub(crate) fn fields(&self) -> Vec<(String, String)> {
-        let mut fields = vec![
-            ("te".to_owned(), "trailers".to_owned()),
-            ("content-type".to_owned(), "application/grpc".to_owned()),
-        ];
-        // Only where the user asks: some servers compress even the smallest message for whoever
-        // takes it, and others none, which would make them do different work.
-        if self.asked.gzip {
-            let accepted = "identity,gzip".to_owned();
-            fields.push(("grpc-encoding".to_owned(), "gzip".to_owned()));
-            fields.push(("grpc-accept-encoding".to_owned(), accepted));
-        }
-        if let Some(deadline) = self.asked.deadline {
-            fields.push(("grpc-timeout".to_owned(), timeout::encode(deadline)));
-        }
-        fields
-    }
 }
 
 impl CallPlan {
@@ -168,9 +151,13 @@ impl CallPlan {
             None => Some(given),
             count => count,
         };
+        let form = Form {
+            gzip: asked.gzip,
+            framed: asked.protocol.frames(kind),
+        };
         let messages = call.messages.iter();
         let contents: Vec<_> = messages
-            .map(|message| Content::new(message, &call.method, asked.gzip, templates))
+            .map(|message| Content::new(message, &call.method, form, templates))
             .collect::<Result<_, _>>()?;
         let (mut end, mut ends) = (0, Some(Vec::with_capacity(contents.len())));
         for content in &contents {
@@ -197,7 +184,8 @@ impl CallPlan {
                 (own, _) => own,
             }),
             decodes: asked.mode == CallMode::Codec,
-            gzip: asked.gzip,
+            form,
+            protocol: asked.protocol,
             streamed: false,
             max_message: asked.max_message,
             answers,
@@ -230,6 +218,51 @@ impl CallPlan {
         Ok(plan)
     }
 
+    /// The fields that the call has beside the user's.
+    pub(crate) fn fields(&self, asked: &CallOptions) -> Vec<(String, String)> {
+        let mut fields = Vec::new();
+        let mut add = |name: &str, value: String| fields.push((name.to_owned(), value));
+        add(
+            "content-type",
+            self.protocol.content_type(self.kind).to_owned(),
+        );
+        let deadline = asked.deadline;
+        match self.protocol {
+            Protocol::Grpc => add("te", "trailers".to_owned()),
+            Protocol::GrpcWeb => add("x-grpc-web", "1".to_owned()),
+            Protocol::Connect => add("connect-protocol-version", "1".to_owned()),
+        }
+        match (self.protocol, deadline) {
+            (_, None) => (),
+            (Protocol::Connect, Some(deadline)) => {
+                add(
+                    "connect-timeout-ms",
+                    deadline.as_millis().max(1).to_string(),
+                );
+            }
+            (_, Some(deadline)) => add("grpc-timeout", timeout::encode(deadline)),
+        }
+        // Only where the user asks: some servers compress even the smallest message for whoever
+        // takes it, and others none, which would make them do different work.
+        if asked.gzip {
+            let (sent, accepted) = self.protocol.encoding_fields(self.kind);
+            add(sent, "gzip".to_owned());
+            add(accepted, "identity,gzip".to_owned());
+        }
+        fields
+    }
+
+    /// Who sends how many messages.
+    pub(crate) fn kind(&self) -> RpcKind {
+        self.kind
+    }
+
+    /// Whether the content of a response is one message, without a prefix.
+    #[inline]
+    pub(crate) fn is_bare(&self) -> bool {
+        !self.form.framed
+    }
+
     /// The framed message `index` of a call, where it is the same each time.
     #[inline]
     pub(crate) fn frame(&self, index: u64) -> Option<&[u8]> {
@@ -251,7 +284,7 @@ impl CallPlan {
         let number = number.wrapping_mul(self.count.unwrap_or(NUMBERS_EACH));
         let number = number.wrapping_add(index);
         self.content_of(index)
-            .encode(number, self.gzip, scratch, out)
+            .encode(number, self.form, scratch, out)
     }
 
     /// Bytes of the framed messages of a call, where they are always as many.
@@ -295,6 +328,12 @@ impl CallPlan {
     #[inline]
     pub(crate) fn decodes(&self) -> bool {
         self.decodes
+    }
+
+    /// Whether messages are collected: to be decoded, or as one of them has the status.
+    #[inline]
+    pub(crate) fn collects(&self) -> bool {
+        self.form.framed && (self.decodes || self.protocol.flags() != 0)
     }
 
     /// Whether the response is a stream of messages.

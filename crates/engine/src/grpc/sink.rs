@@ -8,11 +8,15 @@ use trilane_grpc::{Method, gzip, status};
 use trilane_wire::{ErrorKind, Events, Fields, Head, StreamError, StreamId};
 
 use super::plan::{CallPlan, CallsPlan};
+use super::protocol::{self, Protocol};
 use super::state::{Encoding, State};
 use crate::exchanges::Exchanges;
 use crate::failure::FailureKind;
 use crate::record::Instants;
 use crate::tally::Tally;
+
+/// What is looked at of the content that says what went wrong, in bytes.
+const LONGEST_ERROR: usize = 64 << 10;
 
 /// How a call ended: its status, and why it is not ok where it is not.
 type Verdict = (Code, Result<(), (FailureKind, String)>);
@@ -28,6 +32,30 @@ pub(crate) struct CallSink<'a, 'p> {
 }
 
 impl<'p> CallSink<'_, 'p> {
+    /// A piece of content that is one message, or says what went wrong.
+    fn bare(&mut self, id: StreamId, plan: &CallPlan, bytes: &[u8]) {
+        let state = self.state(id);
+        if state.broken.is_some() {
+            return;
+        }
+        let most = match state.http {
+            None => plan.max_message,
+            Some(_) => LONGEST_ERROR,
+        };
+        let room = most.saturating_sub(state.body.len());
+        state
+            .body
+            .extend_from_slice(&bytes[..room.min(bytes.len())]);
+        if bytes.len() > room && state.http.is_none() {
+            state.break_off(FailureKind::Limit, Code::ResourceExhausted, || {
+                format!("a message is over the limit of {most} bytes: for larger ones type --max-message")
+            });
+            self.exchanges.calls.due.push_back(id);
+            self.exchanges.calls.over.push(id);
+            end_ours(self.plan, self.exchanges, self.tally, self.now);
+        }
+    }
+
     fn state(&mut self, id: StreamId) -> &mut State {
         &mut self.exchanges.calls.slots[id.slot as usize]
     }
@@ -90,11 +118,13 @@ impl Events for CallSink<'_, '_> {
         }
         self.exchanges.head(id, self.now, &head, self.tally);
         self.tally.know_server(head.fields);
-        let offers_gzip = self.plan.asked.gzip;
+        let (call, offers_gzip) = (self.call(id), self.plan.asked.gzip);
+        let (encoding, _) = call.protocol.encoding_fields(call.kind());
         let state = self.state(id);
         state.read_status(head.fields);
         state.in_head = state.status.is_some();
-        state.encoding = match head.fields.first(b"grpc-encoding") {
+        state.http_status = head.status;
+        state.encoding = match head.fields.first(encoding.as_bytes()) {
             None | Some(b"identity") => Encoding::None,
             Some(b"gzip") if offers_gzip => Encoding::Offered,
             Some(other) => Encoding::Other(shown(other)),
@@ -103,14 +133,19 @@ impl Events for CallSink<'_, '_> {
             let code = status::of_http(head.status);
             let text = format!("HTTP status {}, which is {code} in gRPC", head.status);
             state.http = Some((code, text));
+            if call.is_bare() {
+                // The content says it better.
+                state.broken = None;
+            }
             return;
         }
         let kind = head.fields.first(b"content-type").unwrap_or_default();
-        if !is_grpc(kind) {
+        if !call.protocol.is_answer(call.kind(), kind) {
             let kind = shown(kind);
+            let wanted = call.protocol.content_type(call.kind());
             // As for any other status of HTTP that says nothing.
             state.break_off(FailureKind::Protocol, Code::Unknown, || {
-                format!("the content-type of the response is {kind:?}, not application/grpc")
+                format!("the content-type of the response is {kind:?}, not {wanted}")
             });
         }
     }
@@ -126,6 +161,9 @@ impl Events for CallSink<'_, '_> {
         if std::mem::take(&mut state.in_head) {
             // Only a response of a head alone has its status there (gRPC over HTTP/2, "Trailers-Only").
             state.status = None;
+        }
+        if plan.is_bare() {
+            return self.bare(id, plan, bytes);
         }
         if state.broken.is_some() || state.http.is_some() {
             return;
@@ -193,6 +231,11 @@ impl Events for CallSink<'_, '_> {
             state.status = None;
             state.read_status(trailers);
         }
+        if plan.is_bare() {
+            let state = &mut self.exchanges.calls.slots[id.slot as usize];
+            state.conclude(plan, self.tally);
+        }
+        let state = self.state(id);
         let verdict = state.verdict(plan);
         let left = state.left(plan, unsent);
         let is_open = state.upload.is_open;
@@ -282,7 +325,7 @@ impl State {
     /// Takes a piece of the content.
     fn take(&mut self, plan: &CallPlan, bytes: &[u8], tally: &mut Tally<'_>) {
         let mut received = self.received;
-        let mut undecodable = None;
+        let (mut undecodable, mut end, mut is_late) = (None, None, false);
         let cut = match &mut self.collector {
             None => {
                 let result = self
@@ -295,22 +338,43 @@ impl State {
                 let begun = Instant::now();
                 let saw_compressed = &mut self.saw_compressed;
                 let is_offered = self.encoding == Encoding::Offered;
-                let result = collector.feed(bytes, |compressed, message| {
+                let (flags, has_ended) = (plan.protocol.flags(), &mut self.has_ended);
+                let result = collector.feed_flagged(bytes, |flag, message| {
+                    let compressed = flag & 1 != 0;
+                    if *has_ended {
+                        is_late = true;
+                        return;
+                    }
+                    if flag & flags != 0 {
+                        *has_ended = true;
+                        end = Some((compressed, message.to_vec()));
+                        return;
+                    }
                     received += 1;
                     *saw_compressed |= compressed;
                     // In another compression than was offered it is not looked at.
-                    if undecodable.is_none() && (is_offered || !compressed) {
+                    if plan.decodes() && undecodable.is_none() && (is_offered || !compressed) {
                         let most = plan.max_message;
                         undecodable = decode(&plan.method, compressed, message, most).err();
                     }
                 });
-                let times = received - self.received;
-                let spent = begun.elapsed().as_nanos() as u64;
-                tally.recorder.calls().decoding.add(spent, times);
+                if plan.decodes() {
+                    let times = received - self.received;
+                    let spent = begun.elapsed().as_nanos() as u64;
+                    tally.recorder.calls().decoding.add(spent, times);
+                }
                 result
             }
         };
         self.received = received;
+        if let Some((compressed, block)) = end {
+            self.read_end(plan, compressed, &block);
+        }
+        if is_late {
+            self.break_off(FailureKind::Protocol, Code::Internal, || {
+                "a message comes behind the one that ends the stream".to_owned()
+            });
+        }
         if let Err(error) = cut {
             match error {
                 FrameError::Flag(_) => {
@@ -325,6 +389,76 @@ impl State {
         }
         if let Some((kind, code, text)) = undecodable {
             self.break_off(kind, code, || text);
+        }
+    }
+
+    /// Reads the message that ends a stream: trailers, or the status of Connect.
+    fn read_end(&mut self, plan: &CallPlan, compressed: bool, block: &[u8]) {
+        let unpacked;
+        let block = if compressed {
+            match gzip::decompress(block, LONGEST_ERROR) {
+                Ok(whole) => {
+                    unpacked = whole;
+                    &unpacked[..]
+                }
+                Err(error) => {
+                    self.break_off(FailureKind::Protocol, Code::Internal, || {
+                        format!("the message that ends the stream cannot be decompressed: {error}")
+                    });
+                    return;
+                }
+            }
+        } else {
+            block
+        };
+        if plan.protocol == Protocol::Connect {
+            match protocol::end_of_stream(block) {
+                Some(told) => self.status = Some(told),
+                None => self.break_off(FailureKind::Protocol, Code::Internal, || {
+                    let block = shown(block);
+                    format!("the message that ends the stream is {block:?}, which is no EndStreamResponse")
+                }),
+            }
+            return;
+        }
+        let (code, message) = protocol::trailers(block);
+        let Some(value) = code else {
+            return;
+        };
+        match status::parse(value) {
+            Some(Code::Ok) => self.status = Some((Code::Ok, String::new())),
+            Some(code) => self.status = Some((code, in_words(code, value, message))),
+            None => {
+                let value = shown(value);
+                self.break_off(FailureKind::Protocol, Code::Unknown, || {
+                    format!("grpc-status is {value:?}, not a number from 0 to 16")
+                });
+            }
+        }
+    }
+
+    /// The content that is one message, or says what went wrong, has come whole.
+    fn conclude(&mut self, plan: &CallPlan, tally: &mut Tally<'_>) {
+        if self.http.is_some() {
+            self.http = Some(protocol::unary_error(self.http_status, &self.body));
+            return;
+        }
+        if self.broken.is_some() {
+            return;
+        }
+        self.status = Some((Code::Ok, String::new()));
+        self.received = 1;
+        tally.recorder.calls().received += 1;
+        let compressed = self.encoding != Encoding::None;
+        self.saw_compressed = compressed;
+        if plan.decodes() && (!compressed || self.encoding == Encoding::Offered) {
+            let begun = Instant::now();
+            let decoded = decode(&plan.method, compressed, &self.body, plan.max_message);
+            let spent = begun.elapsed().as_nanos() as u64;
+            tally.recorder.calls().decoding.add(spent, 1);
+            if let Err((kind, code, text)) = decoded {
+                self.break_off(kind, code, || text);
+            }
         }
     }
 
@@ -383,7 +517,15 @@ impl State {
                 if !self.is_at_boundary() {
                     return self.cut();
                 }
-                let text = "the response has no grpc-status, neither in its head nor in trailers";
+                let text = match plan.protocol {
+                    Protocol::Grpc => {
+                        "the response has no grpc-status, neither in its head nor in trailers"
+                    }
+                    Protocol::GrpcWeb => {
+                        "the response has no grpc-status, neither in its head nor in a message of trailers"
+                    }
+                    Protocol::Connect => "the response ends without an EndStreamResponse",
+                };
                 return (Code::Unknown, Err((FailureKind::Protocol, text.to_owned())));
             }
         };
@@ -455,12 +597,6 @@ fn in_words(code: Code, value: &[u8], message: Option<&[u8]>) -> String {
     text
 }
 
-/// Whether a content-type is `application/grpc`, alone, with a suffix or with parameters.
-fn is_grpc(kind: &[u8]) -> bool {
-    kind.strip_prefix(b"application/grpc")
-        .is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';' | b' ')))
-}
-
 /// Decodes a message of at most so many bytes.
 fn decode(
     method: &Method,
@@ -488,24 +624,5 @@ fn decode(
     match method.decode(bytes) {
         Ok(_) => Ok(()),
         Err(error) => Err((FailureKind::Body, Code::Internal, error.to_string())),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn content_types_of_grpc() {
-        for kind in [
-            "application/grpc",
-            "application/grpc+proto",
-            "application/grpc;a=b",
-        ] {
-            assert!(is_grpc(kind.as_bytes()), "{kind}");
-        }
-        for kind in ["", "application/grpc-web", "text/html", "application/grpcx"] {
-            assert!(!is_grpc(kind.as_bytes()), "{kind}");
-        }
     }
 }

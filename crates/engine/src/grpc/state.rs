@@ -45,6 +45,12 @@ pub(crate) struct State {
     pub(super) in_head: bool,
     /// What an HTTP status other than 200 means, and the same in words.
     pub(super) http: Option<(Code, String)>,
+    /// The HTTP status.
+    pub(super) http_status: u16,
+    /// Where the content is no framed messages: what has come of it.
+    pub(super) body: Vec<u8>,
+    /// Whether the message that ends the stream has come, where one does.
+    pub(super) has_ended: bool,
     pub(super) encoding: Encoding,
     pub(super) saw_compressed: bool,
     /// The first thing that was wrong with the response, and the status that it has for that.
@@ -104,6 +110,9 @@ impl State {
             status: None,
             in_head: false,
             http: None,
+            http_status: 0,
+            body: Vec::new(),
+            has_ended: false,
             encoding: Encoding::None,
             saw_compressed: false,
             broken: None,
@@ -185,8 +194,10 @@ impl Calls {
         let state = &mut self.slots[id.slot as usize];
         let mut frame = std::mem::take(&mut state.upload.frame);
         let mut waiting = std::mem::take(&mut state.waiting);
+        let mut body = std::mem::take(&mut state.body);
         frame.clear();
         waiting.clear();
+        body.clear();
         let ends_at = plan
             .lasts
             .map_or(u64::MAX, |lasts| now.saturating_add(lasts));
@@ -204,7 +215,10 @@ impl Calls {
                 frame,
                 ..Upload::default()
             },
-            collector: plan.decodes().then(|| Collector::new(plan.max_message)),
+            collector: plan
+                .collects()
+                .then(|| Collector::with_flags(plan.max_message, plan.protocol.flags())),
+            body,
             ..State::new()
         };
         if ends_at != u64::MAX {

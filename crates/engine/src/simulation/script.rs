@@ -188,6 +188,8 @@ pub(crate) struct Seen {
     pub(crate) unread: usize,
     /// HTTP/2: streams that the client has reset.
     pub(crate) resets: u64,
+    /// PINGs that came over HTTP/2.
+    pub(crate) pings: u64,
 }
 
 impl Seen {

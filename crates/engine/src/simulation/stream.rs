@@ -44,6 +44,8 @@ enum Asked {
     Said(u32, Vec<u8>),
     /// A stream is reset.
     Reset,
+    /// A PING, with what it has in it.
+    Ping(Vec<u8>),
 }
 
 /// A frame of HTTP/2.
@@ -110,6 +112,11 @@ impl StreamServer {
                 Some(Asked::Request(id)) => self.respond(id, at, seen, &mut planned),
                 Some(Asked::Session(id, key)) => self.accept(id, &key, seen, &mut planned),
                 Some(Asked::Reset) => seen.resets += 1,
+                Some(Asked::Ping(payload)) => {
+                    seen.pings += 1;
+                    let answer = frame(6, 1, 0, &payload);
+                    self.say(Duration::ZERO, &answer, 0, &mut planned);
+                }
                 Some(Asked::Said(id, bytes)) => self.hear(id, &bytes, seen, &mut planned),
             }
         }
@@ -329,7 +336,7 @@ impl StreamServer {
                     Asked::Reset
                 }
                 (4, 0) => Asked::Answer(frame(4, 1, 0, &[])),
-                (6, 0) => Asked::Answer(frame(6, 1, 0, &payload)),
+                (6, 0) => Asked::Ping(payload),
                 _ => Asked::Nothing,
             })
         }

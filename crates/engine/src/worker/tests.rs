@@ -2,6 +2,7 @@
 
 mod calls;
 mod early_data;
+mod keepalive;
 mod origins;
 mod pacing;
 mod random;

@@ -192,6 +192,8 @@ class Asked(Record, frozen=True):
     """Most handshakes under way at a time."""
     connect_rate_per_s: Amount | None
     """Connections begun in a second."""
+    keepalive_s: Amount | None
+    """Seconds between the PINGs of each connection; null where it sent none of its own accord."""
     requests_per_connection: Positive | None
     """Requests after which a connection is closed and replaced."""
     connect_to: str | None
@@ -467,6 +469,8 @@ class Grpc(Record, frozen=True):
     """The calls of each method, where there are several, of which `method` is the first; else
     null.
     """
+    protocol: Literal["grpc", "grpc-web", "connect"]
+    """How calls were written."""
     mode: Literal["wire", "codec"]
     """`wire`: requests encoded once, responses counted by their frames; `codec`: encoded and
     decoded in each call.
