@@ -35,6 +35,8 @@ WRONG: list[tuple[list[str], list[str]]] = [
     ([URL, "--grpc-mode", "codec"], ["--grpc"]),
     ([URL, "--messages", "2"], ["--grpc"]),
     ([URL, "--gzip"], ["--grpc"]),
+    ([URL, "--keepalive", "1s"], ["--keepalive", "--h2c"]),
+    ([URL, "--h2c", "--keepalive", "1ms"], ["--keepalive 10s"]),
     ([URL, "--grpc", UNARY.name, "--proto-path", "proto"], ["--proto"]),
 ]
 

@@ -48,6 +48,7 @@ class Peers:
             "embedded": lambda folder: embedded.start(native(), folder),
             "grpc-go": lambda folder: shipped.start("grpc-go", folder, hello=""),
             "grpc-go-http": lambda folder: shipped.start("grpc-go-http", folder, hello=""),
+            "connect-go": lambda folder: shipped.start("connect-go", folder, hello=""),
             "gateway": lambda folder: embedded.start(
                 native(), folder, gateway_to=[self["grpc-go"].bases["h2c"]]
             ),

@@ -15,8 +15,8 @@ use crate::websocket::WebSocketArgs;
 use crate::{otlp, prometheus};
 
 use self::values::{
-    Announcing, Cpus, Format, Framed, Spread, Stages, StagesInFlight, Statuses, Switch, Tls,
-    Waiting, cpus, number, packet, slowest, stages, stages_in_flight, statuses, window,
+    Announcing, Cpus, Expected, Format, Framed, Spread, Stages, StagesInFlight, Switch, Tls,
+    Waiting, cpus, expected, number, packet, slowest, stages, stages_in_flight, window,
 };
 
 mod command;
@@ -24,7 +24,7 @@ mod options;
 mod values;
 
 pub(crate) use self::command::run;
-pub(crate) use self::values::status_ranges;
+pub(crate) use self::values::{code_names, status_ranges};
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
@@ -93,6 +93,10 @@ pub(crate) struct LoadArgs {
     /// Connections to begin in a second, over all threads [default: no limit]
     #[arg(long, value_name = "PER_SECOND", value_parser = units::rate, help_heading = LOAD)]
     connect_rate: Option<f64>,
+    /// Have each connection ask by a PING so often whether the server is there, and give it up where it does not
+    /// answer until the next (HTTP/2; over HTTP/3 it keeps connections alive) [default: never; HTTP/3: 10s]
+    #[arg(long, value_name = "TIME", value_parser = units::time, help_heading = LOAD)]
+    keepalive: Option<Duration>,
     /// Close each connection after so many requests and make a new one in its place, as many at a time
     /// as there are connections: measures handshakes
     #[arg(long, value_name = "N", value_parser = units::count, help_heading = LOAD)]
@@ -114,8 +118,9 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..), help_heading = REQUEST)]
     weights: Vec<u32>,
     /// Requests that take turns, from a file: JSON Lines with url, method, headers, body, weight and
-    /// expect, or a .http file; a URL is then what theirs are relative to
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["grpc", "weights"], help_heading = REQUEST)]
+    /// expect, or of gRPC calls with grpc (the method), headers, body, weight and expect; or a .http file; a
+    /// URL is then what theirs are relative to
+    #[arg(long, value_name = "FILE", conflicts_with = "weights", help_heading = REQUEST)]
     requests: Option<PathBuf>,
     /// What each of many virtual users does, step after step, from a file in TOML or JSON: requests,
     /// pauses, what is taken from responses into later requests, checks; -n and -R count its iterations
@@ -131,9 +136,10 @@ pub(crate) struct LoadArgs {
     /// repeatable
     #[arg(long, value_name = "HOST", requires = "har", help_heading = REQUEST)]
     har_host: Vec<String>,
-    /// Status codes that count as ok, such as 200 or 200-299,404
-    #[arg(long, value_name = "CODES", default_value = "200-399", value_parser = statuses, conflicts_with = "grpc", help_heading = REQUEST)]
-    expect_status: Statuses,
+    /// Status codes that count as ok, such as 200 or 200-299,404 [default: 200-399]; of gRPC calls by name or
+    /// number, such as OK,NOT_FOUND [default: OK]
+    #[arg(long, value_name = "CODES", value_parser = expected, help_heading = REQUEST)]
+    expect_status: Option<Expected>,
     /// Fail every response whose body differs from the first
     #[arg(long, conflicts_with = "grpc", help_heading = REQUEST)]
     check_body: bool,

@@ -10,6 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use trilane_engine::{Listed, PlanError, Scenario};
+use trilane_grpc::status::Code;
 use trilane_units as units;
 use url::{Position, Url};
 
@@ -28,6 +29,28 @@ const OF_THE_CONNECTION: [&str; 9] = [
     "te",
     "expect",
 ];
+
+/// Which gRPC method a line of a file calls, and with what.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Called {
+    /// None: that of the command line.
+    pub(crate) method: Option<String>,
+    /// What it sends.
+    pub(crate) body: CalledBody,
+    /// Status codes with which it counts as ok; empty: those of the run.
+    pub(crate) expected: Vec<Code>,
+}
+
+/// The messages of a call.
+#[derive(Debug, PartialEq)]
+pub(crate) enum CalledBody {
+    /// Those of the command line.
+    Run,
+    /// JSON, of several one after the other.
+    Json(String),
+    /// One, encoded.
+    Encoded(Vec<u8>),
+}
 
 /// What is wrong in a file: where, as line and column, and what.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,20 +75,29 @@ impl Wrong {
 }
 
 /// Reads `--requests FILE`; `base` is the URL of the command line, which those of the file may be
-/// relative to.
-pub(crate) fn read(file: &Path, base: Option<&str>) -> Result<Vec<Listed>, PlanError> {
+/// relative to. Where they are `calls` of gRPC, or lines say so, what each calls.
+pub(crate) fn read(
+    file: &Path,
+    base: Option<&str>,
+    calls: bool,
+) -> Result<(Vec<Listed>, Vec<Called>), PlanError> {
     let name = file.display().to_string();
     let text = text(file, "--requests")?;
     let is_http = file
         .extension()
         .is_some_and(|kind| kind.eq_ignore_ascii_case("http") || kind.eq_ignore_ascii_case("rest"));
     let folder = file.parent().unwrap_or(Path::new(""));
+    if is_http && calls {
+        return Err(PlanError::Usage(format!(
+            "--requests: {name} has requests of HTTP, and with --grpc they are calls: write them as JSON Lines"
+        )));
+    }
     let parsed = if is_http {
-        http::parse(&text, folder)
+        http::parse(&text, folder).map(|listed| (listed, Vec::new()))
     } else {
-        lines::parse(&text)
+        lines::parse(&text, calls)
     };
-    let mut listed = parsed.map_err(|wrong| at(&name, &wrong))?;
+    let (mut listed, called) = parsed.map_err(|wrong| at(&name, &wrong))?;
     if listed.is_empty() {
         return Err(PlanError::Usage(format!(
             "--requests: {name} has no request: write one a line, such as {{\"url\": \"/hello\"}}"
@@ -75,7 +107,7 @@ pub(crate) fn read(file: &Path, base: Option<&str>) -> Result<Vec<Listed>, PlanE
         each.place = format!("{name}:{line}");
     }
     let listed = listed.into_iter().map(|(_, each)| each);
-    at_base(listed.collect(), base)
+    Ok((at_base(listed.collect(), base)?, called))
 }
 
 /// The requests of `listed` with the server of `base` in those that name none.

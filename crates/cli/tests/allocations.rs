@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use trilane_engine::{Call, CallMode, Control, Options, Plan, Version, run};
+use trilane_engine::{Call, Control, Message, Options, Plan, Version, run};
 use trilane_grpc::Schema;
 
 /// Counts the allocations of worker threads.
@@ -156,13 +156,9 @@ impl Work {
         let schema = Schema::from_proto(&[file], &[proto]).unwrap();
         let method = schema.method("trilane.library.v1.Library/GetBook").unwrap();
         Some(Call {
-            messages: method.requests(r#"{"name": "shelves/1/books/1"}"#).unwrap(),
+            messages: Message::all(&method, r#"{"name": "shelves/1/books/1"}"#).unwrap(),
             method,
-            schema: "--proto".into(),
-            count: None,
-            mode: CallMode::Wire,
-            deadline: None,
-            gzip: false,
+            expected: Vec::new(),
         })
     }
 }

@@ -112,6 +112,17 @@ impl Codec {
         }
     }
 
+    /// Asks the peer whether it is there; false where the version has no words for it.
+    pub(crate) fn ping(&mut self, out: &mut Vec<u8>) -> bool {
+        match self {
+            Codec::H1(_) => false,
+            Codec::H2(codec) => {
+                codec.ping(out);
+                true
+            }
+        }
+    }
+
     pub(crate) fn write(&mut self, stream: StreamId, bytes: &[u8], out: &mut SendQueue) -> usize {
         each!(self, codec => codec.write(stream, bytes, out))
     }

@@ -53,6 +53,11 @@ impl<E: Events> Events for Unsent<'_, E> {
     }
 
     #[inline]
+    fn goaway(&mut self, code: u64, debug: &[u8]) {
+        self.events.goaway(code, debug);
+    }
+
+    #[inline]
     fn fail(&mut self, stream: StreamId, error: StreamError) {
         self.events.fail(stream, error);
     }

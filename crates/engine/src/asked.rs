@@ -41,6 +41,8 @@ pub struct Asked {
     pub connect_parallel: Option<usize>,
     /// Connections begun in a second.
     pub connect_rate_per_s: Option<f64>,
+    /// Seconds between the PINGs of each connection.
+    pub keepalive_s: Option<f64>,
     /// Requests after which a connection is closed and replaced.
     pub requests_per_connection: Option<u64>,
     /// Where to connect instead of the URL's host and port.
@@ -106,6 +108,7 @@ impl From<&Options> for Asked {
             connect_timeout_s: options.connect_timeout.as_secs_f64(),
             connect_parallel: options.connect_parallel,
             connect_rate_per_s: options.connect_rate,
+            keepalive_s: options.keepalive.map(|every| every.as_secs_f64()),
             requests_per_connection: options.requests_per_connection,
             connect_to: options.connect_to.clone(),
             resolve: options.resolve.clone(),

@@ -167,9 +167,9 @@ impl Outcome {
             },
             status: status_counts(&recorder),
             grpc: plan
-                .call
+                .calls
                 .as_ref()
-                .map(|call| Grpc::new(call, &mut recorder)),
+                .map(|calls| Grpc::new(calls, &mut recorder, window_s)),
             events: plan
                 .events
                 .as_ref()

@@ -2,6 +2,7 @@
 
 use trilane_wire::{Encoding, Request, RequestParts, Varying};
 
+use crate::grpc::{MessageTemplate, Scratch};
 use crate::plan::PlanError;
 use crate::scenario::Values;
 use crate::template::Template;
@@ -13,8 +14,17 @@ pub(crate) struct Changing {
     /// Of the path, where it changes, and of each field that does, in order.
     pieces: Vec<Template>,
     path_varies: bool,
-    body: Option<Template>,
+    body: Option<Body>,
     written: Written,
+}
+
+/// The content of a request, where it changes.
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    /// Text.
+    Text(Template),
+    /// The message of a gRPC call, which is encoded anew.
+    Message(MessageTemplate, Scratch),
 }
 
 /// What was written last: the pieces one behind the other, where each ends, and the body.
@@ -37,17 +47,24 @@ impl Written {
 }
 
 impl Changing {
-    /// `parts` has what stays, `fields` are the names and templates of those that do not.
+    /// `parts` has what stays, `fields` are the names and templates of those that do not; the content of one
+    /// that `is_streamed` follows it.
     pub(crate) fn new(
         parts: &RequestParts<'_>,
         path: Template,
         fields: Vec<(String, Template)>,
-        body: Option<Template>,
+        body: Option<Body>,
+        is_streamed: bool,
     ) -> Result<Self, PlanError> {
         let wrong = |error: trilane_wire::RequestError| PlanError::Usage(error.to_string());
         let names: Vec<_> = fields.iter().map(|(name, _)| name.as_str()).collect();
         let path_varies = !path.is_fixed();
-        let request = Varying::new(parts, path_varies, &names, body.is_some()).map_err(wrong)?;
+        let request = if is_streamed {
+            Varying::streamed(parts, path_varies, &names)
+        } else {
+            Varying::new(parts, path_varies, &names, body.is_some())
+        };
+        let request = request.map_err(wrong)?;
         let pieces = path_varies.then_some(path).into_iter();
         let pieces: Vec<_> = pieces
             .chain(fields.into_iter().map(|(_, value)| value))
@@ -67,31 +84,43 @@ impl Changing {
             .max()
             .unwrap_or(1);
         for number in 0..period {
-            changing.fill(number, Values::NONE);
+            changing.fill_head(number, Values::NONE);
             let checked = changing.request.check(changing.written.pieces());
             checked.map_err(wrong)?;
         }
         Ok(changing)
     }
 
-    fn fill(&mut self, number: u64, values: Values<'_>) {
-        let Written { bytes, ends, body } = &mut self.written;
+    fn fill_head(&mut self, number: u64, values: Values<'_>) {
+        let Written { bytes, ends, .. } = &mut self.written;
         bytes.clear();
         ends.clear();
-        body.clear();
         for piece in &self.pieces {
             piece.write(number, values, bytes);
             ends.push(bytes.len());
         }
-        if let Some(template) = &self.body {
-            template.write(number, values, body);
+    }
+
+    fn fill_body(&mut self, number: u64, values: Values<'_>) -> Result<(), String> {
+        let body = &mut self.written.body;
+        body.clear();
+        match &mut self.body {
+            None => Ok(()),
+            Some(Body::Text(template)) => {
+                template.write(number, values, body);
+                Ok(())
+            }
+            Some(Body::Message(message, scratch)) => message.write(number, scratch, body),
         }
     }
 
     /// The variables in it, by index.
     pub(crate) fn variables(&self) -> impl Iterator<Item = usize> {
-        let templates = self.pieces.iter().chain(&self.body);
-        templates.flat_map(Template::variables)
+        let body = self.body.iter().filter_map(|body| match body {
+            Body::Text(template) => Some(template),
+            Body::Message(..) => None,
+        });
+        self.pieces.iter().chain(body).flat_map(Template::variables)
     }
 
     /// Path and query of the request of this number with what `values` says; `None` where they do not
@@ -103,11 +132,18 @@ impl Changing {
         String::from_utf8(out).ok()
     }
 
-    /// The request of this number with what `values` says, for a connection of this version.
+    /// The request of this number with what `values` says, for a connection of this version. An error says
+    /// why its content is none.
     #[inline]
-    pub(crate) fn write(&mut self, version: Encoding, number: u64, values: Values<'_>) -> &Request {
-        self.fill(number, values);
+    pub(crate) fn write(
+        &mut self,
+        version: Encoding,
+        number: u64,
+        values: Values<'_>,
+    ) -> Result<&Request, String> {
+        self.fill_head(number, values);
+        self.fill_body(number, values)?;
         let written = &self.written;
-        self.request.write(version, written.pieces(), &written.body)
+        Ok(self.request.write(version, written.pieces(), &written.body))
     }
 }

@@ -17,6 +17,7 @@ pub(crate) use self::events::check_events;
 use self::pacing::{check_in_flight, check_rate_per_connection};
 use self::packets::check_quic;
 use crate::cost::ServerClocks;
+use crate::grpc::Protocol;
 use crate::listed::Listed;
 use crate::options::{Arrivals, Io, Options, TlsVersion, Version};
 use crate::plan::{Origin, PlanError, Transport, given, usage};
@@ -119,6 +120,16 @@ pub(crate) fn check_numbers(options: &Options, version: Option<Version>) -> Resu
             return usage(format!("{flag} is below 1ms: type {flag} 10s"));
         }
     }
+    if let Some(every) = options.keepalive {
+        if version == Some(Version::H1) {
+            return usage(
+                "--keepalive: HTTP/1.1 has no PING: leave --keepalive out, or type --h2c, --h2 or --h3",
+            );
+        }
+        if every < Duration::from_millis(10) {
+            return usage("--keepalive is below 10ms: type --keepalive 10s");
+        }
+    }
     if options.requests_per_connection == Some(0) {
         return usage(
             "--requests-per-connection 0 sends nothing: type --requests-per-connection 1 for a connection of its own for each request",
@@ -192,12 +203,29 @@ fn check_arrivals(options: &Options) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// gRPC needs HTTP/2 or HTTP/3, and ALPN is not to choose anything else.
+/// gRPC needs HTTP/2 or HTTP/3, and so do streams to the server in any protocol: ALPN is not to choose anything
+/// else.
 pub(crate) fn check_call_version(
     options: &Options,
+    listed: &[Listed],
     url: &Url,
 ) -> Result<Option<Version>, PlanError> {
     let https = url.scheme() == "https";
+    let calls = listed.iter().filter_map(|each| each.call.as_ref());
+    let mut calls = calls.chain(&options.call);
+    let streams = calls.find(|call| call.method.kind().streams_requests());
+    if options.calls.protocol != Protocol::Grpc {
+        match (options.version, streams) {
+            (_, None) => return check_version(options.version, url),
+            (Some(Version::H1), Some(call)) => {
+                return usage(format!(
+                    "--h1: {} sends a stream, which needs HTTP/2 or HTTP/3: type --h2c (http), --h2 or --h3 (https)",
+                    call.method.full_name()
+                ));
+            }
+            _ => (),
+        }
+    }
     match (options.version, https) {
         (Some(Version::H1), _) => usage(
             "--grpc needs HTTP/2 or HTTP/3: leave --h1 out, or type --h2c (http), --h2 or --h3 (https)",
@@ -263,7 +291,7 @@ pub(crate) fn check_scenario(options: &Options) -> Result<(), PlanError> {
         return usage("a scenario has a step for each of its requests");
     }
     for (flag, given, why) in [
-        ("--grpc", options.call.is_some(), "sends requests, no calls"),
+        ("--grpc", options.are_calls(), "sends requests, no calls"),
         (
             "--events",
             options.events.is_some(),
@@ -477,7 +505,7 @@ pub(crate) fn transport(
             connection_window: options.connection_window.into(),
             handshake_timeout: options.connect_timeout,
             // A response may take longer than the idle timeout of either side.
-            keep_alive: Some(Duration::from_secs(10)),
+            keep_alive: Some(options.keepalive.unwrap_or(Duration::from_secs(10))),
             congestion,
             initial_mtu: options
                 .quic_initial_packet_size

@@ -240,6 +240,24 @@ impl<'p> Context<'p> {
         })
     }
 
+    /// Fails the requests that wait to be sent again and have been under way for too long.
+    pub(crate) fn give_up_waiting(&mut self, now: u64) {
+        let patience = self.plan.patience().as_nanos() as u64;
+        let Some(deadline) = now.checked_sub(patience) else {
+            return;
+        };
+        for origin in 0..self.tally.retries.origins() {
+            while let Some(pending) = self.tally.retries.pop_overdue(origin, deadline) {
+                let of = Of {
+                    request: pending.request,
+                    number: pending.number,
+                    ..Of::default()
+                };
+                self.tally.too_late(pending, now, of);
+            }
+        }
+    }
+
     /// Several origins: has virtual users begin what they do by now.
     pub(crate) fn go_on(&mut self, now: u64) {
         if let Some(users) = &mut self.tally.users
@@ -278,15 +296,19 @@ impl<'p> Context<'p> {
         }
     }
 
-    /// A request as it is sent, for a connection of this version.
+    /// A request as it is sent, for a connection of this version; an error says why it cannot be made.
     #[inline]
-    pub(crate) fn request(&mut self, pending: Pending, version: Encoding) -> &Request {
+    pub(crate) fn request(
+        &mut self,
+        pending: Pending,
+        version: Encoding,
+    ) -> Result<&Request, String> {
         let (at, number) = (pending.request as usize, pending.number);
         let changing = self.changing.get_mut(at).and_then(Option::as_mut);
         let Some(users) = &mut self.tally.users else {
             return match changing {
                 Some(changing) => changing.write(version, number, Values::NONE),
-                None => self.handshakes.get(at).unwrap_or(&self.plan.prepared[at]),
+                None => Ok(self.handshakes.get(at).unwrap_or(&self.plan.prepared[at])),
             };
         };
         let user = pending.user;
@@ -298,8 +320,23 @@ impl<'p> Context<'p> {
         }
         match changing {
             Some(changing) => changing.write(version, number, users.values(user)),
-            None => &self.plan.prepared[at],
+            None => Ok(&self.plan.prepared[at]),
         }
+    }
+
+    /// A request could not be made: what changes in it makes it none.
+    #[cold]
+    pub(crate) fn unmade(
+        &mut self,
+        pending: Pending,
+        text: String,
+        now: u64,
+        exchanges: &Exchanges,
+    ) {
+        self.count_start(pending, now, exchanges);
+        let kind = FailureKind::Body;
+        self.tally.failed(kind, now, None, pending.user, || text);
+        self.tally.recorder.failed_was(pending.request);
     }
 
     /// Gives the opening handshake of a session over HTTP/1.1 a key of its own, and tells it; `None` where
@@ -357,11 +394,18 @@ impl<'p> Context<'p> {
 
     /// A request that has been sent is a call.
     #[inline]
-    pub(crate) fn open_call(&mut self, id: StreamId, exchanges: &mut Exchanges, now: u64) {
-        if let Some(plan) = &self.plan.call {
-            exchanges.calls.open(plan, id, now);
-            if !plan.is_streamed() {
-                self.tally.recorder.calls().sent += plan.count as u64;
+    pub(crate) fn open_call(
+        &mut self,
+        id: StreamId,
+        pending: Pending,
+        exchanges: &mut Exchanges,
+        now: u64,
+    ) {
+        if let Some(plan) = &self.plan.calls {
+            let call = plan.of(pending.request);
+            exchanges.calls.open(call, id, pending, now);
+            if let Some(count) = call.count.filter(|_| !call.is_streamed()) {
+                self.tally.recorder.calls().sent += count;
             }
         }
     }

@@ -7,7 +7,7 @@ use trilane_wire::{Events, Fields, Head, StreamError, StreamId, Unprocessed};
 use crate::concurrency::Share;
 use crate::events::{EventStreams, EventsPlan};
 use crate::failure::FailureKind;
-use crate::grpc::Calls;
+use crate::grpc::{Calls, code_of_error};
 use crate::plan::Plan;
 use crate::record::Instants;
 use crate::scenario::Visits;
@@ -136,7 +136,7 @@ impl Exchanges {
             },
             room_since: None,
             share: Share::default(),
-            calls: Calls::new(plan.call.as_ref(), count),
+            calls: Calls::new(plan.calls.as_ref(), count),
             events: EventStreams::new(plan.events.as_ref(), count),
             visits: Visits::new(if plan.scenario.is_some() { count } else { 0 }),
             sessions: Sessions::new(plan.websocket.as_ref(), count),
@@ -230,19 +230,29 @@ impl Exchanges {
         self.completed
     }
 
-    /// When the oldest of the requests in flight was sent.
-    pub(crate) fn oldest(&self) -> Option<u64> {
-        let live = self.slots.iter().filter(|stream| stream.live);
-        live.map(|stream| stream.at.start).min()
+    /// When the request in a slot was sent, or the stream that it is was last heard of.
+    fn alive_at(&self, slot: usize) -> u64 {
+        let start = self.slots[slot].at.start;
+        self.calls.alive_at(slot).unwrap_or(start)
     }
 
-    /// The requests sent at or before `deadline` that have not ended.
+    /// Since when the request has been waited for, of those in flight, that has been for longest.
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        let live = self
+            .slots
+            .iter()
+            .enumerate()
+            .filter(|(_, stream)| stream.live);
+        live.map(|(slot, _)| self.alive_at(slot)).min()
+    }
+
+    /// The requests that have been waited for since `deadline` or before, and have not ended.
     pub(crate) fn overdue(&self, deadline: u64) -> impl Iterator<Item = StreamId> {
         self.slots
             .iter()
             .enumerate()
             .filter_map(move |(slot, stream)| {
-                (stream.live && stream.at.start <= deadline).then_some(StreamId {
+                (stream.live && self.alive_at(slot) <= deadline).then_some(StreamId {
                     number: stream.at.of.stream,
                     slot: slot as u32,
                 })
@@ -345,13 +355,15 @@ impl Exchanges {
             stream.repeat(user, tally);
             return;
         }
-        if tally.plan.call.is_none() {
+        if tally.plan.calls.is_none() {
             tally.no_body(stream.at.of.request);
         }
         let kind = error.kind.into();
-        tally.failed(kind, now, Some(stream.at), user, || match cause {
-            Some(cause) => format!("{error}: {cause}"),
-            None => error.to_string(),
+        let code = code_of_error(&error);
+        let goaway = tally.goaway(error.kind);
+        tally.failed_as(code, kind, now, Some(stream.at), user, || match cause {
+            Some(cause) => format!("{error}: {cause}{goaway}"),
+            None => format!("{error}{goaway}"),
         });
     }
 }
@@ -453,6 +465,10 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
         self.tally.recorder.ok(self.now, stream.at);
     }
 
+    fn goaway(&mut self, code: u64, debug: &[u8]) {
+        self.tally.know_goaway(code, debug);
+    }
+
     fn fail(&mut self, id: StreamId, error: StreamError) {
         self.exchanges
             .fail(id, error, self.now, self.cause, self.tally);
@@ -465,7 +481,7 @@ macro_rules! with_sink {
     ($context:expr, $exchanges:expr, $now:expr, $cause:expr, $sink:ident => $call:expr) => {{
         let (now, exchanges, cause) = ($now, &mut *$exchanges, $cause);
         let tally = &mut $context.tally;
-        if let Some(plan) = &tally.plan.call {
+        if let Some(plan) = &tally.plan.calls {
             let $sink = &mut $crate::grpc::CallSink {
                 now,
                 plan,

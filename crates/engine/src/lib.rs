@@ -75,7 +75,7 @@ pub use control::{Control, Progress};
 pub use events::{EventFormat, EventsAsked};
 pub use failure::{FailureKind, Failures};
 pub use gate::{Gate, GateError};
-pub use grpc::{Call, CallMode};
+pub use grpc::{Answers, Call, CallMode, CallOptions, HalfClose, Message, Protocol};
 pub use latency::Summary;
 pub use listed::Listed;
 pub use options::{
@@ -84,11 +84,12 @@ pub use options::{
 pub use origin::OriginOut;
 pub use outcome::{
     Bytes, Code, Cost, Distribution, EarlyDataOut, EventsOut, Grpc, HandshakesOut, Latency,
-    MeasuredOut, Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, StageOut, Target, Validity,
-    Verdict, WebSocketOut, WindowOut,
+    MeasuredOut, MethodOut, Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, StageOut,
+    StreamsOut, Target, Validity, Verdict, WebSocketOut, WindowOut,
 };
 pub use phases::RequestPhasesOut;
 pub use plan::{Plan, PlanError};
+pub use prepare::check_metadata;
 pub use route::{Proxy, Route};
 pub use run::{RunError, run, run_watched};
 pub use scenario::{Check, Flow, Scenario, ScenarioOut, Source, Step, StepOut, Take, Test};

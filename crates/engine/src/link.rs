@@ -166,6 +166,14 @@ impl Link {
         }
     }
 
+    /// Asks whether the server is there, where it has answered the last such question.
+    pub(crate) fn ping(&mut self, now: u64, context: &mut Context<'_>) -> Result<(), Gone> {
+        match &mut self.io {
+            Io::Tcp(tcp) => tcp.ping(now, &mut self.exchanges, context),
+            Io::None | Io::Quic(_) => Ok(()),
+        }
+    }
+
     /// Whether a request could be sent now.
     pub(crate) fn has_room(&self, context: &Context<'_>) -> bool {
         self.exchanges.next_slot().is_some()
@@ -231,15 +239,19 @@ impl Link {
         let overdue: Vec<_> = self.exchanges.overdue(deadline).collect();
         let mut outcome = Ok(!overdue.is_empty());
         for id in overdue {
+            let calls = context.plan.calls.as_ref();
+            let waits_for = calls.and_then(|plan| self.exchanges.calls.waits_for(plan, id));
             let at = self.exchanges.close(id);
             let tally = &mut context.tally;
             match context.plan.deadline() {
-                Some(deadline) => tally.recorder.deadline_exceeded(now, at, deadline),
+                Some(deadline) => tally.deadline_exceeded(now, at, deadline),
                 None => {
                     let (timeout, user) =
                         (context.plan.timeout, self.exchanges.visits.user(id.slot));
                     tally.failed(FailureKind::Timeout, now, Some(at), user, || {
-                        format!("no complete response within {timeout:?}")
+                        let waits_for =
+                            waits_for.map_or_else(String::new, |text| format!(": {text}"));
+                        format!("no complete response within {timeout:?}{waits_for}")
                     });
                 }
             }

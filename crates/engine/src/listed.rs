@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::grpc::Call;
 use crate::options::Options;
 use crate::plan::{PlanError, usage};
 
@@ -10,7 +11,7 @@ use crate::plan::{PlanError, usage};
 const LONGEST_ROUND: u64 = 1_000_000;
 
 /// One of the requests that take turns. What it leaves out is the run's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Listed {
     /// Where it is written, for messages, such as `calls.jsonl:3`; empty for the command line.
     pub place: String,
@@ -26,6 +27,8 @@ pub struct Listed {
     pub weight: u32,
     /// Status codes that count as ok; empty: the run's.
     pub statuses: Vec<(u16, u16)>,
+    /// The gRPC call that it is, where it is one.
+    pub call: Option<Call>,
 }
 
 impl Listed {
@@ -39,6 +42,7 @@ impl Listed {
             body: None,
             weight: 1,
             statuses: Vec::new(),
+            call: None,
         }
     }
 
@@ -57,6 +61,11 @@ impl Listed {
 }
 
 impl Options {
+    /// Whether requests are gRPC calls.
+    pub(crate) fn are_calls(&self) -> bool {
+        self.call.is_some() || self.listed.iter().any(|each| each.call.is_some())
+    }
+
     /// All requests that take turns: those that are listed, or one for each URL.
     pub(crate) fn all_listed(&self) -> Cow<'_, [Listed]> {
         if !self.listed.is_empty() {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::events::EventsAsked;
-use crate::grpc::Call;
+use crate::grpc::{Call, CallOptions};
 use crate::listed::Listed;
 use crate::scenario::Scenario;
 use crate::websocket::WebSocket;
@@ -89,6 +89,8 @@ pub struct Options {
     pub body: Vec<u8>,
     /// A gRPC call instead of a request with `method` and `body`; URLs are then prefixes of its path.
     pub call: Option<Call>,
+    /// What is asked of all gRPC calls.
+    pub calls: CallOptions,
     /// What is asked of WebSocket sessions; without it a URL with ws:// or wss:// has the default ones.
     pub websocket: Option<WebSocket>,
     /// What is asked about events in the content of responses.
@@ -111,6 +113,8 @@ pub struct Options {
     pub connect_parallel: Option<usize>,
     /// Connections begun in a second, over all threads.
     pub connect_rate: Option<f64>,
+    /// HTTP/2 and HTTP/3: how often each connection asks by a PING whether the server is there.
+    pub keepalive: Option<Duration>,
     /// Requests after which a connection is closed and replaced by a new one; without it a connection
     /// carries as many as it can.
     pub requests_per_connection: Option<u64>,
@@ -254,6 +258,7 @@ impl Default for Options {
             fields: Vec::new(),
             body: Vec::new(),
             call: None,
+            calls: CallOptions::default(),
             websocket: None,
             events: None,
             scenario: None,
@@ -264,6 +269,7 @@ impl Default for Options {
             connect_timeout: Duration::from_secs(5),
             connect_parallel: None,
             connect_rate: None,
+            keepalive: None,
             requests_per_connection: None,
             insecure: false,
             authorities: Vec::new(),

@@ -205,6 +205,10 @@ pub struct Grpc {
     pub method: String,
     /// `unary`, `server_streaming`, `client_streaming` or `bidi_streaming`.
     pub kind: &'static str,
+    /// The calls of each method, where there are several: the first one is named above.
+    pub methods: Option<Vec<MethodOut>>,
+    /// `grpc`, `grpc-web` or `connect`.
+    pub protocol: &'static str,
     /// `wire` or `codec`.
     pub mode: &'static str,
     /// Where the description of the method came from.
@@ -213,15 +217,59 @@ pub struct Grpc {
     pub compressed: bool,
     /// The deadline in seconds that the server was told.
     pub deadline_s: Option<f64>,
+    /// The largest message that was taken, in bytes.
+    pub max_message_bytes: u64,
+    /// Names of the statuses with which a call counted as ok.
+    pub expected: Vec<&'static str>,
     /// Messages sent and received.
     pub messages: Value,
-    /// Calls by the name of their status.
+    /// The same per second of the measured window.
+    pub messages_per_s: Value,
+    /// Calls that ended by the name of their status, as a client of gRPC sees it: also of those that were
+    /// reset, whose connection was lost, or that took too long.
     pub status: BTreeMap<&'static str, u64>,
-    /// Streams of messages from the server: from the message before it, at first from the start of
-    /// the call, to the arrival of each; where each message is answered, from the request's.
+    /// From the first byte sent to the end of these calls, by the name of their status.
+    pub status_latency: BTreeMap<&'static str, Distribution>,
+    /// Streams of messages from the server: from the read that brought messages before, at first from the
+    /// start of the call, to the arrival of each; where messages are answered, from the message, or from
+    /// when it was due, to its answer.
     pub message_latency: Option<Distribution>,
+    /// How streams were sent, where calls were such.
+    pub streams: Option<StreamsOut>,
     /// Microseconds for the encoding and the decoding of a message; mode `codec`.
     pub codec: Option<Value>,
+}
+
+/// The calls of one of several methods.
+#[derive(Clone, Debug, Serialize)]
+pub struct MethodOut {
+    /// `pkg.Service/Method`.
+    pub method: String,
+    /// As [`Grpc::kind`].
+    pub kind: &'static str,
+    /// Those that ended as expected.
+    pub ok: u64,
+    /// Those that had been sent and did not.
+    pub failed: u64,
+    /// From the first byte sent to the end of the ok ones.
+    pub latency: Distribution,
+}
+
+/// How streams of messages were sent.
+#[derive(Clone, Debug, Serialize)]
+pub struct StreamsOut {
+    /// Messages that each call sends; none where they were as many as there was time for.
+    pub messages: Option<u64>,
+    /// Messages that might be without an answer, where they were answered.
+    pub messages_in_flight: Option<u64>,
+    /// Answers to each message, such as `1` or `1/10`, where they were awaited.
+    pub answers: Option<String>,
+    /// Messages per second that each stream was to send.
+    pub message_rate_per_s: Option<f64>,
+    /// How long each stream was to last, in seconds.
+    pub duration_s: Option<f64>,
+    /// When we ended our direction: `sent`, `answered` or `never`.
+    pub half_close: &'static str,
 }
 
 /// WebSocket sessions: what they were, and their messages.

@@ -18,7 +18,7 @@ use crate::checks::{
 };
 use crate::cost::ServerClocks;
 use crate::events::EventsPlan;
-use crate::grpc::CallPlan;
+use crate::grpc::CallsPlan;
 use crate::listed::turns;
 pub(crate) use crate::options::{Arrivals, InFlightStage, Io, Options, RateStage, Version};
 use crate::origin::{self, Assignment, OriginPlan};
@@ -103,7 +103,7 @@ pub struct Plan {
     /// The order in which they take turns.
     pub(crate) turns: Arc<[u32]>,
     /// Where the requests are gRPC calls.
-    pub(crate) call: Option<CallPlan>,
+    pub(crate) calls: Option<CallsPlan>,
     /// Where the requests are WebSocket sessions.
     pub(crate) websocket: Option<SocketPlan>,
     /// What is asked about events in the content of responses.
@@ -119,6 +119,8 @@ pub struct Plan {
     pub(crate) connect_parallel: Option<usize>,
     pub(crate) connect_rate: Option<f64>,
     pub(crate) requests_per_connection: Option<u64>,
+    /// How often connections over HTTP/2 ask whether the server is there.
+    pub(crate) keepalive: Option<Duration>,
     pub(crate) spread: bool,
     pub(crate) early_data: bool,
     pub(crate) resumption: bool,
@@ -174,10 +176,10 @@ impl Plan {
         check_listed(options, &listed)?;
         let websocket = SocketPlan::new(options, &listed)?;
         check_scenario(options)?;
-        let version_of = |url: &Url| match (&options.call, &websocket) {
-            (Some(_), _) => check_call_version(options, url),
-            (None, Some(socket)) => Ok(Some(socket.version)),
-            (None, None) => check_version(options.version, url),
+        let version_of = |url: &Url| match &websocket {
+            _ if options.are_calls() => check_call_version(options, &listed, url),
+            Some(socket) => Ok(Some(socket.version)),
+            None => check_version(options.version, url),
         };
         assignment.check(options, &listed, version_of)?;
         let version = version_of(assignment.first())?;
@@ -199,8 +201,8 @@ impl Plan {
             Duration::from_secs(1)
         };
 
-        let call = options.call.as_ref().map(CallPlan::new).transpose()?;
-        check_events(options, call.as_ref(), websocket.as_ref())?;
+        let calls = CallsPlan::new(options, &listed, &mut templates)?;
+        check_events(options, calls.as_ref(), websocket.as_ref())?;
         let step_urls = targets.iter().zip(&*assignment.of);
         let step_urls = step_urls.map(|((url, _), &origin)| (url.clone(), origin as usize));
         let step_urls = step_urls.collect();
@@ -209,8 +211,8 @@ impl Plan {
             requests: prepared,
             changing,
             with_cookies,
-        } = match &call {
-            Some(call) => prepare::calls(options, call, &targets)?,
+        } = match &calls {
+            Some(calls) => prepare::calls(options, calls, &listed, &targets, &mut templates)?,
             None => match &websocket {
                 Some(socket) => prepare::handshakes(options, socket, &targets)?,
                 None => prepare::requests(options, &listed, targets, &mut templates)?,
@@ -288,7 +290,9 @@ impl Plan {
             prepared,
             changing,
             turns: turns(&weights)?,
-            call,
+            calls,
+            // That of QUIC is its own.
+            keepalive: options.keepalive.filter(|_| version != Some(Version::H3)),
             // A session over HTTP/1.1 has its connection for itself (RFC 6455 §4.1).
             requests_per_connection: match &websocket {
                 Some(socket) if !socket.is_multiplexed() => Some(1),
@@ -354,10 +358,12 @@ impl Plan {
 
     /// The deadline of each call, where it comes before the timeout.
     pub(crate) fn deadline(&self) -> Option<Duration> {
-        self.call
-            .as_ref()
-            .and_then(|call| call.call.deadline)
-            .filter(|deadline| *deadline <= self.timeout)
+        let calls = self.calls.as_ref()?;
+        // The timeout of a stream may count from its last message, and so never come.
+        calls
+            .asked
+            .deadline
+            .filter(|deadline| *deadline <= self.timeout || calls.receives_streams())
     }
 
     /// Whether requests are there before they can leave: by a schedule, by virtual users, in an order over

@@ -8,8 +8,8 @@ use trilane_wire::request::REPEATED;
 use trilane_wire::{Request, RequestParts};
 use url::{Position, Url};
 
-use crate::changing::Changing;
-use crate::grpc::CallPlan;
+use crate::changing::{Body, Changing};
+use crate::grpc::{CallsPlan, MessageTemplate, Scratch};
 use crate::listed::Listed;
 use crate::options::Options;
 use crate::plan::{PlanError, usage};
@@ -113,7 +113,8 @@ pub(crate) fn requests(
             request,
             changing,
             with_cookies,
-        } = with_templates(&parts, path, templates, cookies).map_err(|error| each.place(error))?;
+        } = with_templates(&parts, path, Content::Text, templates, cookies)
+            .map_err(|error| each.place(error))?;
         if options.check_body && changing.is_some() {
             return Err(each.place(PlanError::Usage(
                 "--check-body compares each response with the first of its request, and this request is another one each time: leave --check-body out".into(),
@@ -138,11 +139,24 @@ struct WithTemplates {
     with_cookies: Option<Changing>,
 }
 
+/// The content of a request, as far as it may change.
+enum Content {
+    /// Text, in which templates may stand.
+    Text,
+    /// This, and no other.
+    Fixed,
+    /// Messages, which follow one by one.
+    Streamed,
+    /// A message that changes.
+    Message(MessageTemplate),
+}
+
 /// The request of `parts`, and what changes in it by the templates in its fields and its content, and by
 /// that of its path; and the same with the `cookies` of a virtual user.
 fn with_templates(
     parts: &RequestParts<'_>,
     path: Option<Template>,
+    content: Content,
     templates: &mut Templates,
     cookies: bool,
 ) -> Result<WithTemplates, PlanError> {
@@ -161,16 +175,26 @@ fn with_templates(
             }
         }
     }
-    let body = templates.parse_body(&parts.body)?;
+    let is_streamed = matches!(content, Content::Streamed);
+    let body = match content {
+        Content::Text => templates.parse_body(&parts.body)?.map(Body::Text),
+        Content::Fixed | Content::Streamed => None,
+        Content::Message(template) => Some(Body::Message(template, Scratch::default())),
+    };
     let whole = RequestParts {
         fields: &first,
         body: match &body {
-            Some(template) => template.first().into_bytes().into(),
-            None => Arc::clone(&parts.body),
+            Some(Body::Text(template)) => template.first().into_bytes().into(),
+            Some(Body::Message(..)) | None => Arc::clone(&parts.body),
         },
         ..parts.clone()
     };
-    let request = Request::new(&whole).map_err(wrong)?;
+    let request = if is_streamed {
+        Request::streamed(&whole)
+    } else {
+        Request::new(&whole)
+    };
+    let request = request.map_err(wrong)?;
     let changes = path.is_some() || !varying.is_empty() || body.is_some();
     let path = path.unwrap_or_else(|| Template::fixed(parts.path));
     let parts = RequestParts {
@@ -180,9 +204,9 @@ fn with_templates(
     let with_cookies = cookies.then(|| {
         let mut varying = varying.clone();
         varying.push(("Cookie".to_owned(), Template::cookies()));
-        Changing::new(&parts, path.clone(), varying, body.clone())
+        Changing::new(&parts, path.clone(), varying, body.clone(), is_streamed)
     });
-    let changing = changes.then(|| Changing::new(&parts, path, varying, body));
+    let changing = changes.then(|| Changing::new(&parts, path, varying, body, is_streamed));
     Ok(WithTemplates {
         request,
         changing: changing.transpose()?,
@@ -244,68 +268,77 @@ pub(crate) fn handshakes(
 /// The calls' heads, with the content where it is not written message by message.
 pub(crate) fn calls(
     options: &Options,
-    call: &CallPlan,
+    calls: &CallsPlan,
+    listed: &[Listed],
     targets: &[(Url, Option<Template>)],
+    templates: &mut Templates,
 ) -> Result<Prepared, PlanError> {
-    for text in &options.fields {
-        check_metadata(text)?;
-    }
-    if Templates::default().parse_body(&options.body)?.is_some() {
-        return usage(
-            "-b: the message of a gRPC call is encoded once for all calls, so nothing can change in it: leave {seq}, {rand:…}, {uuid} and {csv:…} out",
-        );
-    }
-    let fields = fields(options, &[], call.fields())?;
-    let body: Arc<[u8]> = if call.is_streamed() {
-        Arc::default()
-    } else {
-        call.content().into()
+    check_metadata(options)?;
+    let mut prepared = Prepared {
+        methods: vec!["POST".to_owned(); targets.len()],
+        requests: Vec::with_capacity(targets.len()),
+        changing: Vec::with_capacity(targets.len()),
+        with_cookies: Vec::new(),
     };
-    let prepared = targets.iter().map(|(url, template)| {
+    for ((each, call), (url, template)) in listed.iter().zip(calls.all()).zip(targets) {
+        let place = |error| each.place(error);
+        for (name, value) in &each.fields {
+            check_field(name, value).map_err(place)?;
+        }
+        let fields = fields(options, &each.fields, call.fields(&calls.asked)).map_err(place)?;
         if template.is_some() {
             return usage(format!(
                 "{url}: the path of a gRPC call is its method's: leave {{…}} out"
-            ));
+            ))
+            .map_err(place);
         }
         if let Some(query) = url.query() {
             return usage(format!(
                 "{url}: a gRPC call has no query: leave ?{query} out"
-            ));
+            ))
+            .map_err(place);
         }
-        let path = format!(
-            "{}{}",
-            url.path().trim_end_matches('/'),
-            call.call.method.path()
-        );
+        let path = format!("{}{}", url.path().trim_end_matches('/'), call.method.path());
         let parts = RequestParts {
             method: "POST",
             scheme: url.scheme(),
             authority: &authority(url),
             path: &path,
             fields: &fields,
-            body: Arc::clone(&body),
+            body: if call.is_streamed() {
+                Arc::default()
+            } else {
+                call.content().into()
+            },
             repeated: targets.len() <= REPEATED,
         };
-        let request = if call.is_streamed() {
-            Request::streamed(&parts)
-        } else {
-            Request::new(&parts)
+        let content = match call.changing() {
+            Some(template) => Content::Message(template.clone()),
+            None if call.is_streamed() => Content::Streamed,
+            None => Content::Fixed,
         };
-        request.map_err(|error| PlanError::Usage(error.to_string()))
-    });
-    let mut prepared = prepared.collect::<Result<Vec<_>, _>>()?;
-    Request::share_fields(&mut prepared);
-    Ok(Prepared {
-        methods: vec!["POST".to_owned(); prepared.len()],
-        requests: prepared,
-        changing: Vec::new(),
-        with_cookies: Vec::new(),
+        let WithTemplates {
+            request, changing, ..
+        } = with_templates(&parts, None, content, templates, false).map_err(place)?;
+        prepared.requests.push(request);
+        prepared.changing.push(changing);
+    }
+    if prepared.changing.iter().all(Option::is_none) {
+        prepared.changing.clear();
+    }
+    Request::share_fields(&mut prepared.requests);
+    Ok(prepared)
+}
+
+/// Refuses fields that a gRPC call has by itself, and binary metadata that is not base64.
+pub fn check_metadata(options: &Options) -> Result<(), PlanError> {
+    options.fields.iter().try_for_each(|text| {
+        let (name, value) = text.split_once(':').unwrap_or((text, ""));
+        check_field(name, value)
     })
 }
 
-/// Refuses fields that a call has by itself, and binary metadata that is not base64.
-fn check_metadata(text: &str) -> Result<(), PlanError> {
-    let (name, value) = text.split_once(':').unwrap_or((text, ""));
+fn check_field(name: &str, value: &str) -> Result<(), PlanError> {
     let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
     let way = match name.as_str() {
         "content-type" | "te" | "content-length" => "leave it out",

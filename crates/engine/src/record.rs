@@ -236,7 +236,6 @@ impl Recorder {
     /// A call whose deadline has passed: it would have taken longer.
     pub(crate) fn deadline_exceeded(&mut self, now: u64, at: Instants, deadline: Duration) {
         let code = Code::DeadlineExceeded;
-        self.calls().ended(code);
         self.failed(FailureKind::Status, now, None, || {
             let (number, name) = (code as u32, code.name());
             format!("grpc-status {number} {name}: no complete response within the deadline of {deadline:?}")

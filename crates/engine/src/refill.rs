@@ -5,7 +5,7 @@ use trilane_wire::{Encoding, Refused, Request, StreamId};
 
 use crate::context::Context;
 use crate::exchanges::Exchanges;
-use crate::grpc::Writer;
+use crate::grpc::{Writer, end_ours};
 
 /// Requests, and messages of sessions, are added to what is sent at once up to here, in bytes.
 pub(crate) const WRITE_BATCH: usize = 64 * 1024;
@@ -26,8 +26,6 @@ pub(crate) trait Channel: Writer {
     fn encoding(&self) -> Encoding;
     /// Whether what is sent now goes in early data.
     fn is_early(&self) -> bool;
-    /// Bytes that wait to be sent.
-    fn gathered(&self) -> usize;
     /// The largest field section that the peer accepts, in bytes, where it told one.
     fn largest_section(&self) -> Option<u64>;
     /// Whether the peer has said that it takes no sessions on streams (RFC 8441 §3).
@@ -53,11 +51,6 @@ impl Channel for Stream {
     #[inline]
     fn is_early(&self) -> bool {
         Stream::is_early(self)
-    }
-
-    #[inline]
-    fn gathered(&self) -> usize {
-        Stream::gathered(self)
     }
 
     #[inline]
@@ -108,10 +101,6 @@ impl Channel for Quic {
         Quic::is_early(self)
     }
 
-    fn gathered(&self) -> usize {
-        Quic::gathered(self)
-    }
-
     fn largest_section(&self) -> Option<u64> {
         self.h3()?.peer_settings().max_field_section_size
     }
@@ -144,10 +133,16 @@ pub(crate) fn refill(
             .sessions
             .advance(plan, channel, masks, recorder, now);
     }
-    let more = send_requests(channel, now, exchanges, context);
-    if let Some(plan) = &context.plan.call {
+    if let Some(plan) = &context.plan.calls {
+        // For the same reason.
+        exchanges.calls.expire(plan, channel, now);
+        end_ours(plan, exchanges, &mut context.tally, now);
+    }
+    let mut more = send_requests(channel, now, exchanges, context);
+    if let Some(plan) = &context.plan.calls {
         let recorder = &mut context.tally.recorder;
-        exchanges.calls.advance(plan, channel, recorder, now);
+        more |= exchanges.calls.advance(plan, channel, recorder, now);
+        end_ours(plan, exchanges, &mut context.tally, now);
     }
     more
 }
@@ -177,14 +172,24 @@ fn send_requests(
         };
         pending.intended = exchanges.intended(pending);
         let key = context.renew_key(pending);
-        let request = context.request(pending, channel.encoding());
+        let request = match context.request(pending, channel.encoding()) {
+            Ok(request) => request,
+            Err(text) => {
+                refusals += 1;
+                context.unmade(pending, text, now, exchanges);
+                if refusals > context.plan.turns.len() {
+                    return false;
+                }
+                continue;
+            }
+        };
         let content = request.body().len() as u64;
         match channel.send(request, slot) {
             Ok((id, Encoded { encoded, decoded })) => {
                 refusals = 0;
                 context.count_start(pending, now, exchanges);
                 exchanges.open(id, pending, content, now, early);
-                context.open_call(id, exchanges, now);
+                context.open_call(id, pending, exchanges, now);
                 if context.plan.websocket.is_some() {
                     exchanges.sessions.open(id, key);
                 }

@@ -3,13 +3,17 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::time::Duration;
 
-use trilane_wire::Fields;
+use trilane_grpc::status::Code;
+use trilane_wire::{ErrorKind, Fields};
 
 use crate::failure::FailureKind;
+use crate::grpc::code_of;
 use crate::plan::Plan;
 use crate::record::{Instants, Recorder};
 use crate::scenario::Users;
+use crate::slowest::Of;
 
 /// A request that is to be sent: a new one, or one more time. The oldest is the greatest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +54,18 @@ impl Retries {
     /// None to any of so many origins.
     fn new(origins: usize) -> Self {
         Self(vec![BinaryHeap::new(); origins])
+    }
+
+    /// The oldest one to an origin, where it was first sent at or before `deadline`.
+    pub(crate) fn pop_overdue(&mut self, origin: usize, deadline: u64) -> Option<Pending> {
+        let oldest = self.0[origin].peek()?;
+        let is_overdue = oldest.start != 0 && oldest.start <= deadline;
+        is_overdue.then(|| self.0[origin].pop()).flatten()
+    }
+
+    /// How many origins there are.
+    pub(crate) fn origins(&self) -> usize {
+        self.0.len()
     }
 
     /// The next one to an origin.
@@ -95,7 +111,27 @@ pub(crate) struct Tally<'p> {
     unknown_bodies: usize,
     /// For each prepared request the attempts that ended without a body to know.
     fruitless: Vec<u8>,
+    /// What the server said last as it took no more requests on a connection.
+    goaway: Option<String>,
 }
+
+/// The error codes of HTTP/2 by number (RFC 9113 §7).
+const CODES: [&str; 14] = [
+    "NO_ERROR",
+    "PROTOCOL_ERROR",
+    "INTERNAL_ERROR",
+    "FLOW_CONTROL_ERROR",
+    "SETTINGS_TIMEOUT",
+    "STREAM_CLOSED",
+    "FRAME_SIZE_ERROR",
+    "REFUSED_STREAM",
+    "CANCEL",
+    "COMPRESSION_ERROR",
+    "CONNECT_ERROR",
+    "ENHANCE_YOUR_CALM",
+    "INADEQUATE_SECURITY",
+    "HTTP_1_1_REQUIRED",
+];
 
 /// What is kept of the name of a server, in characters.
 const LONGEST_NAME: usize = 200;
@@ -116,7 +152,7 @@ impl<'p> Tally<'p> {
                 bodies: vec![None; requests],
             },
             users: None,
-            unknown_bodies: match (&plan.call, &plan.events) {
+            unknown_bodies: match (&plan.calls, &plan.events) {
                 // Sessions are judged by their messages.
                 _ if plan.websocket.is_some() => 0,
                 // Calls are judged by their status and messages.
@@ -126,7 +162,55 @@ impl<'p> Tally<'p> {
                 (None, None) => requests,
             },
             fruitless: vec![0; requests],
+            goaway: None,
         }
+    }
+
+    /// The server takes no more requests on a connection, and says why.
+    #[cold]
+    pub(crate) fn know_goaway(&mut self, code: u64, debug: &[u8]) {
+        if code == 0 && debug.is_empty() {
+            // In order, as at the end of a connection's time.
+            return;
+        }
+        let name = usize::try_from(code).ok().and_then(|code| CODES.get(code));
+        let mut text = name.map_or_else(|| format!("{code:#x}"), |name| (*name).to_owned());
+        let debug = debug.get(..LONGEST_NAME).unwrap_or(debug);
+        if !debug.is_empty() {
+            let debug = String::from_utf8_lossy(debug);
+            let printable = debug.chars().map(|c| if c.is_control() { ' ' } else { c });
+            text.push_str(": ");
+            text.extend(printable);
+        }
+        self.goaway = Some(text);
+    }
+
+    /// What there is to say of why the server ended connections, for a failure of this kind.
+    pub(crate) fn goaway(&self, kind: ErrorKind) -> String {
+        let by_server = matches!(kind, ErrorKind::Goaway | ErrorKind::Closed);
+        match self.goaway.as_deref().filter(|_| by_server) {
+            Some(text) => format!(" (GOAWAY {text})"),
+            None => String::new(),
+        }
+    }
+
+    /// A request that was to be sent again has waited for too long, and has failed.
+    pub(crate) fn too_late(&mut self, pending: Pending, now: u64, of: Of) {
+        let at = Instants {
+            intended: pending.intended,
+            start: pending.start,
+            head: 0,
+            cold: false,
+            of,
+        };
+        let (times, limit) = (pending.attempts, self.plan.patience());
+        let goaway = self.goaway(ErrorKind::Goaway);
+        if let Some(deadline) = self.plan.deadline() {
+            return self.deadline_exceeded(now, at, deadline);
+        }
+        self.failed(FailureKind::Timeout, now, Some(at), pending.user, || {
+            format!("no complete response within {limit:?}: it was sent {times} times, and each time the server said that it had not processed it{goaway}")
+        });
     }
 
     /// A request is to be sent again.
@@ -144,10 +228,52 @@ impl<'p> Tally<'p> {
         user: u32,
         example: impl FnOnce() -> String,
     ) {
+        self.failed_as(code_of(kind), kind, now, at, user, example);
+    }
+
+    /// The same, where it is known what status a call has by it.
+    pub(crate) fn failed_as(
+        &mut self,
+        code: Code,
+        kind: FailureKind,
+        now: u64,
+        at: Option<Instants>,
+        user: u32,
+        example: impl FnOnce() -> String,
+    ) {
+        self.count_call(code, at, now, false);
         if let Some(users) = &mut self.users {
             users.failed(user, now);
         }
         self.recorder.failed(kind, now, at, example);
+    }
+
+    /// A call has ended with this status, where requests are such.
+    #[inline]
+    pub(crate) fn count_call(&mut self, code: Code, at: Option<Instants>, now: u64, is_ok: bool) {
+        let Some(plan) = &self.plan.calls else {
+            return;
+        };
+        let lasted = at.map(|at| now.saturating_sub(at.start));
+        let counts = self.recorder.calls();
+        counts.ended(code, lasted);
+        if plan.methods.len() > 1
+            && let (Some(at), Some(lasted)) = (at, lasted)
+        {
+            let method = counts.method(plan.of(at.of.request).index);
+            if is_ok {
+                method.ok += 1;
+                method.lasted.record(lasted);
+            } else {
+                method.failed += 1;
+            }
+        }
+    }
+
+    /// A call has not ended before its deadline: it would have taken longer.
+    pub(crate) fn deadline_exceeded(&mut self, now: u64, at: Instants, deadline: Duration) {
+        self.count_call(Code::DeadlineExceeded, Some(at), now, false);
+        self.recorder.deadline_exceeded(now, at, deadline);
     }
 
     /// A request has ended without a body to know.

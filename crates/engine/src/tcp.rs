@@ -16,6 +16,7 @@ use trilane_wire::{ConnectionError, End, Refused, StreamId};
 use crate::context::{Context, Gone, misfit, unmade};
 use crate::exchanges::{Exchanges, with_sink};
 use crate::failure::FailureKind;
+use crate::grpc::Protocol;
 use crate::io::{Completion, System};
 use crate::plan::{Plan, Version};
 use crate::refill::refill;
@@ -347,8 +348,9 @@ impl Tcp {
     }
 
     fn not_http_2(&self, error: ConnectionError, plan: &Plan) -> Gone {
-        let hint = match &plan.call {
-            Some(_) => ", which gRPC needs",
+        let hint = match &plan.calls {
+            Some(calls) if calls.asked.protocol == Protocol::Grpc => ", which gRPC needs",
+            Some(_) => "; type --h1 for HTTP/1.1",
             None if self.stream.is_sealed() => "",
             None => "; type --h1 for HTTP/1.1",
         };
@@ -385,6 +387,29 @@ impl Tcp {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Asks by a PING whether the server is there. One that has not answered the last is taken for gone.
+    pub(crate) fn ping(
+        &mut self,
+        now: u64,
+        exchanges: &mut Exchanges,
+        context: &mut Context<'_>,
+    ) -> Result<(), Gone> {
+        let unanswered = self.stream.h2().map_or(0, |h2| h2.unanswered_pings());
+        if unanswered > 0 {
+            let every = context.plan.keepalive.unwrap_or_default();
+            let cause = format!("no answer to a PING within {every:?}");
+            let stream = &mut self.stream;
+            with_sink!(context, exchanges, now, Some(cause.as_str()), sink => {
+                stream.abandon(End::Reset, sink);
+            });
+            return Err(Gone::Closed(FailureKind::Timeout));
+        }
+        if self.stream.ping() {
+            self.pump(now, exchanges, context)?;
+        }
+        Ok(())
     }
 
     /// Writes as much as the socket takes.

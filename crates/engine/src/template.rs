@@ -72,6 +72,12 @@ enum Part<'a> {
     Placeholder(&'a str),
 }
 
+/// Whether something in `text` changes.
+pub(crate) fn has_placeholder(text: &str) -> bool {
+    let mut parts = parts(text).into_iter();
+    parts.any(|part| matches!(part, Part::Placeholder(_)))
+}
+
 /// The parts of `text`. Braces around anything else are text: JSON has many.
 fn parts(text: &str) -> Vec<Part<'_>> {
     let (mut parts, mut from, mut at) = (Vec::new(), 0, 0);

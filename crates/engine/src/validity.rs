@@ -126,9 +126,17 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
     let mut reasons = Vec::new();
     let requests = &outcome.requests;
     let ended = requests.ok + requests.failed;
-    // Responses without an end are read for their events.
-    let events = outcome.events.as_ref();
-    let only_reads = requests.failed == 0 && events.is_some_and(|events| events.received > 0);
+    // Responses without an end are read for their events or messages.
+    let events = outcome.events.as_ref().map(|events| events.received);
+    let messages = outcome.grpc.as_ref().and_then(|grpc| {
+        let way = match grpc.kind {
+            "unary" => return None,
+            "client_streaming" => "sent",
+            _ => "received",
+        };
+        grpc.messages[way].as_u64()
+    });
+    let only_reads = requests.failed == 0 && events.or(messages).is_some_and(|came| came > 0);
     if requests.ok == 0 && !only_reads {
         reasons.push(Reason::new(
             Verdict::Invalid,

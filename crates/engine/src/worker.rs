@@ -15,6 +15,7 @@ use std::sync::mpsc::Sender;
 use trilane_socket::Moved;
 
 use crate::allowance::Allowance;
+use crate::connections::Connections;
 use crate::context::{Clock, Context, Gone};
 use crate::control::Control;
 use crate::cost::Spent;
@@ -64,6 +65,10 @@ pub(crate) struct Worker<'p> {
     timers: Deadlines,
     /// When a handshake or a request has taken too long.
     limits: Deadlines,
+    /// When gRPC streams have something to do, where they have times of their own.
+    streams: Option<Deadlines>,
+    /// When connections ask whether the server is there, where they do.
+    keepalives: Option<Deadlines>,
     stage: Stage,
     /// The place whose datagrams have been taken and not yet been answered.
     unanswered: Option<u32>,
@@ -73,6 +78,8 @@ pub(crate) struct Worker<'p> {
     traffic_before: Traffic,
     published: (u64, u64),
     standstill: Option<Standstill>,
+    /// Connections that had been made when it was last looked for one.
+    established: u64,
 }
 
 impl<'p> Worker<'p> {
@@ -129,6 +136,12 @@ impl<'p> Worker<'p> {
                 .then(|| Allowance::new(&plan.stages_in_flight)),
             timers: Deadlines::new(connections),
             limits: Deadlines::new(connections),
+            streams: plan
+                .calls
+                .as_ref()
+                .filter(|calls| calls.has_timers())
+                .map(|_| Deadlines::new(connections)),
+            keepalives: plan.keepalive.map(|_| Deadlines::new(connections)),
             stage: Stage::new(plan),
             unanswered: None,
             used_before: Spent::default(),
@@ -136,6 +149,7 @@ impl<'p> Worker<'p> {
             traffic_before: Traffic::default(),
             published: (0, 0),
             standstill: Standstill::new(plan, now),
+            established: 0,
         }
     }
 
@@ -180,8 +194,11 @@ impl<'p> Worker<'p> {
             self.fire_timers(now)?;
             self.follow_stages(now)?;
             self.send_due(now)?;
+            self.go_on_with_streams(now)?;
+            self.ping_due(now)?;
             if now >= next_tick {
                 next_tick = now + TICK;
+                self.context.give_up_waiting(now);
                 self.look_for_a_standstill(now);
             }
             self.enforce_limits(now)?;
@@ -275,6 +292,8 @@ impl<'p> Worker<'p> {
             self.limits.next(),
             self.next_sendable(),
             self.next_pace(),
+            self.streams.as_ref().and_then(Deadlines::next),
+            self.keepalives.as_ref().and_then(Deadlines::next),
             self.pool.next_due().filter(|_| self.needs_connections()),
             ready,
         ] {
@@ -327,9 +346,20 @@ impl<'p> Worker<'p> {
                 if let Some(timer) = link.timer() {
                     self.timers.arm(index, timer);
                 }
+                if let Some(streams) = &mut self.streams
+                    && let Some(at) = link.exchanges.calls.next_timer()
+                {
+                    streams.arm(index, at);
+                }
                 if !link.limits_requests && link.is_open() {
                     link.limits_requests = true;
-                    self.pool.opened(index, self.context.now());
+                    let now = self.context.now();
+                    if let (Some(keepalives), Some(every)) =
+                        (&mut self.keepalives, self.plan.keepalive)
+                    {
+                        keepalives.arm(index, now + every.as_nanos() as u64);
+                    }
+                    self.pool.opened(index, now);
                     self.limits.disarm(index);
                 }
                 if (!self.limits.is_armed(index) || link.exchanges.staying_until().is_some())
@@ -381,6 +411,12 @@ impl<'p> Worker<'p> {
         }
         self.timers.disarm(index);
         self.limits.disarm(index);
+        for deadlines in [&mut self.streams, &mut self.keepalives]
+            .into_iter()
+            .flatten()
+        {
+            deadlines.disarm(index);
+        }
         let Some(kind) = kind else {
             self.pool.spent(index);
             return Ok(());
@@ -469,7 +505,11 @@ impl<'p> Worker<'p> {
         if self.standstill.is_none() {
             return;
         }
-        let (is_open, is_starved) = (self.pool.open() > 0, self.is_starved(now));
+        let established = self.pool.counts().map(Connections::established).sum();
+        // Those of a server that sends its clients away may come and go between two looks.
+        let came = std::mem::replace(&mut self.established, established) != established;
+        let is_open = came || self.pool.open() > 0;
+        let is_starved = self.is_starved(now);
         if let Some(standstill) = &mut self.standstill {
             standstill.look(now, is_open, is_starved);
         }

@@ -73,22 +73,39 @@ pub struct Reader {
 impl Reader {
     /// Takes the next bytes of the content, and calls `each` at the end of every message.
     #[inline]
-    pub fn count(&mut self, bytes: &[u8], mut each: impl FnMut()) -> Result<(), FrameError> {
+    pub fn count(&mut self, bytes: &[u8], each: impl FnMut()) -> Result<(), FrameError> {
+        self.count_up_to(MOST as usize, bytes, each)
+    }
+
+    /// The same of messages that have at most `limit` bytes each.
+    #[inline]
+    pub fn count_up_to(
+        &mut self,
+        limit: usize,
+        bytes: &[u8],
+        mut each: impl FnMut(),
+    ) -> Result<(), FrameError> {
+        let limit = u32::try_from(limit).unwrap_or(MOST).min(MOST);
         // A whole message by itself, as a short response is.
         if self.is_at_boundary()
             && let Some((&[flag @ (0 | 1), a, b, c, d], rest)) = bytes.split_first_chunk::<PREFIX>()
             && let length = u32::from_be_bytes([a, b, c, d])
-            && length <= MOST
+            && length <= limit
             && rest.len() == length as usize
         {
             self.compressed |= flag == 1;
             each();
             return Ok(());
         }
-        self.walk(bytes, each)
+        self.walk(limit, bytes, each)
     }
 
-    fn walk(&mut self, mut bytes: &[u8], mut each: impl FnMut()) -> Result<(), FrameError> {
+    fn walk(
+        &mut self,
+        limit: u32,
+        mut bytes: &[u8],
+        mut each: impl FnMut(),
+    ) -> Result<(), FrameError> {
         loop {
             if self.left > 0 {
                 let passed = bytes.len().min(self.left as usize);
@@ -104,7 +121,7 @@ impl Reader {
             {
                 check_flag(flag)?;
                 let length = u32::from_be_bytes([a, b, c, d]);
-                check_length(length, MOST)?;
+                check_length(length, limit)?;
                 self.compressed |= flag == 1;
                 self.left = length;
                 bytes = rest;
@@ -126,7 +143,7 @@ impl Reader {
             }
             self.prefix += 1;
             if usize::from(self.prefix) == PREFIX {
-                check_length(self.length, MOST)?;
+                check_length(self.length, limit)?;
                 self.prefix = 0;
                 self.left = self.length;
                 if self.left == 0 {
@@ -157,12 +174,21 @@ pub struct Collector {
     /// The open message with its prefix, as far as it has come.
     open: Vec<u8>,
     limit: u32,
+    /// Flags that a message may have beside that of compression.
+    flags: u8,
 }
 
 impl Collector {
     /// `limit`: most bytes of a message.
     pub fn new(limit: usize) -> Self {
+        Self::with_flags(limit, 0)
+    }
+
+    /// The same, where messages may have `flags` beside that of compression: gRPC-Web has one for trailers,
+    /// Connect one for the end of a stream.
+    pub fn with_flags(limit: usize, flags: u8) -> Self {
         Self {
+            flags,
             open: Vec::new(),
             limit: u32::try_from(limit).unwrap_or(MOST).min(MOST),
         }
@@ -172,8 +198,17 @@ impl Collector {
     /// compressed.
     pub fn feed(
         &mut self,
-        mut bytes: &[u8],
+        bytes: &[u8],
         mut each: impl FnMut(bool, &[u8]),
+    ) -> Result<(), FrameError> {
+        self.feed_flagged(bytes, |flags, message| each(flags & 1 != 0, message))
+    }
+
+    /// Takes the next bytes of the content, and gives each complete message and its flags.
+    pub fn feed_flagged(
+        &mut self,
+        mut bytes: &[u8],
+        mut each: impl FnMut(u8, &[u8]),
     ) -> Result<(), FrameError> {
         if !self.open.is_empty() {
             bytes = self.fill(bytes, PREFIX);
@@ -184,13 +219,13 @@ impl Collector {
             if self.open.len() < end {
                 return Ok(());
             }
-            each(self.open[0] == 1, &self.open[PREFIX..]);
+            each(self.open[0], &self.open[PREFIX..]);
             self.open.clear();
         }
         loop {
             match self.end(bytes)? {
                 Some(end) if end <= bytes.len() => {
-                    each(bytes[0] == 1, &bytes[PREFIX..end]);
+                    each(bytes[0], &bytes[PREFIX..end]);
                     bytes = &bytes[end..];
                 }
                 _ => {
@@ -211,8 +246,10 @@ impl Collector {
 
     /// Where the message that begins here ends; `None` where its prefix is cut.
     fn end(&self, bytes: &[u8]) -> Result<Option<usize>, FrameError> {
-        if let Some(&flag) = bytes.first() {
-            check_flag(flag)?;
+        if let Some(&flag) = bytes.first()
+            && flag & !(1 | self.flags) != 0
+        {
+            return Err(FrameError::Flag(flag));
         }
         let Some(&[_, a, b, c, d]) = bytes.first_chunk::<PREFIX>() else {
             return Ok(None);
@@ -347,6 +384,20 @@ mod tests {
             limit: MOST,
         };
         assert_eq!(Reader::default().count(long, || ()), Err(over));
+        let over = FrameError::Length {
+            length: 5,
+            limit: 4,
+        };
+        for five in [&b"\0\0\0\0\x05five!"[..], b"\0\0\0\0\x05"] {
+            let mut reader = Reader::default();
+            assert_eq!(reader.count_up_to(4, five, || ()), Err(over));
+            let mut reader = Reader::default();
+            let told = five
+                .iter()
+                .try_for_each(|byte| reader.count_up_to(4, std::slice::from_ref(byte), || ()));
+            assert_eq!(told, Err(over));
+            assert_eq!(Reader::default().count_up_to(5, five, || ()), Ok(()));
+        }
         let mut collector = Collector::new(4);
         collector.feed(b"\0\0\0\0\x04four", |_, _| ()).unwrap();
         let error = collector.feed(b"\0\0\0\0\x05", |_, _| ()).unwrap_err();

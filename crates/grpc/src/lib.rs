@@ -9,6 +9,7 @@
 //! The protocol is [gRPC over HTTP/2](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md);
 //! over HTTP/3 it is the same.
 
+mod editions;
 pub mod frame;
 pub mod gzip;
 pub mod json;

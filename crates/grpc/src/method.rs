@@ -58,7 +58,7 @@ impl fmt::Display for DecodeError {
 impl std::error::Error for DecodeError {}
 
 /// A method of a service.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Method {
     descriptor: MethodDescriptor,
     /// With the slash at its beginning.
@@ -113,11 +113,20 @@ impl Method {
         json::messages(&self.input(), json)
     }
 
+    /// A request, from its bytes without prefix and compression.
+    pub fn decode_request(&self, bytes: &[u8]) -> Result<DynamicMessage, DecodeError> {
+        decode(self.input(), bytes)
+    }
+
     /// A response, from its bytes without prefix and compression.
     pub fn decode(&self, bytes: &[u8]) -> Result<DynamicMessage, DecodeError> {
-        DynamicMessage::decode(self.output(), bytes).map_err(|error| DecodeError {
-            message: self.output().full_name().to_owned(),
-            reason: error.to_string(),
-        })
+        decode(self.output(), bytes)
     }
+}
+
+fn decode(descriptor: MessageDescriptor, bytes: &[u8]) -> Result<DynamicMessage, DecodeError> {
+    DynamicMessage::decode(descriptor.clone(), bytes).map_err(|error| DecodeError {
+        message: descriptor.full_name().to_owned(),
+        reason: error.to_string(),
+    })
 }

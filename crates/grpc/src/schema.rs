@@ -10,7 +10,7 @@ use prost_reflect::{DescriptorPool, FileDescriptor, ServiceDescriptor};
 use prost_types::FileDescriptorProto;
 use protox::file::{ChainFileResolver, File, IncludeFileResolver};
 
-use crate::{Method, known, near, sound};
+use crate::{Method, editions, known, near, sound};
 
 /// Why there is no schema, or no such method in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +113,7 @@ impl Schema {
         let mut more = files;
         while !more.is_empty() {
             for bytes in more.drain(..) {
+                let bytes = editions::lower(bytes)?;
                 let file = FileDescriptorProto::decode(&*bytes).map_err(|error| {
                     format!("one of the files is no FileDescriptorProto: {error}")
                 })?;
@@ -306,8 +307,14 @@ fn root(file: &Path) -> Result<PathBuf, SchemaError> {
         SchemaError::Unreadable(format!("cannot read {}: {error}", file.display()))
     })?;
     let name = file.display().to_string();
-    let parsed =
-        File::from_source(&name, &text).map_err(|error| SchemaError::Invalid(explain(&error)))?;
+    let parsed = File::from_source(&name, &text).map_err(|error| {
+        SchemaError::Invalid(match edition(&text) {
+            Some(edition) => format!(
+                "{name} is written in edition {edition}, and only proto2 and proto3 are compiled here: give a descriptor set (--descriptor-set, as protoc --include_imports -o FILE or buf build -o FILE makes it), or let the server tell by reflection"
+            ),
+            None => explain(&error),
+        })
+    })?;
     let package = parsed.file_descriptor_proto().package().to_owned();
     let own = match file.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -325,6 +332,25 @@ fn root(file: &Path) -> Result<PathBuf, SchemaError> {
     } else {
         root.to_owned()
     })
+}
+
+/// The edition that a file is written in, where it says one instead of a syntax: its first statement.
+fn edition(text: &str) -> Option<&str> {
+    let mut rest = text.trim_start();
+    loop {
+        rest = if let Some(comment) = rest.strip_prefix("//") {
+            comment.split_once('\n')?.1
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            comment.split_once("*/")?.1
+        } else {
+            break;
+        }
+        .trim_start();
+    }
+    let rest = rest.strip_prefix("edition")?.trim_start();
+    let rest = rest.strip_prefix('=')?.trim_start();
+    let rest = rest.strip_prefix(['"', '\''])?;
+    Some(rest.split(['"', '\'']).next()?.trim())
 }
 
 /// An error of the compiler in one line, with file, line and column where they are known.

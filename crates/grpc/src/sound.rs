@@ -222,7 +222,7 @@ mod tests {
             (Some("proto3"), Ok(())),
             (
                 Some("editions"),
-                Err("set: a.proto: it is written in the syntax \"editions\", and only proto2 and proto3 are read".to_owned()),
+                Err("set: a.proto: it is written in an edition that is not known here (number 0): 2023 and 2024 are".to_owned()),
             ),
             (
                 Some(""),

@@ -66,6 +66,19 @@ codes! {
 }
 
 impl Code {
+    /// The code of this name, in capitals or not, or of this number; `None` where there is none.
+    pub fn named(text: &str) -> Option<Self> {
+        let named = || {
+            Self::ALL
+                .into_iter()
+                .find(|code| code.name().eq_ignore_ascii_case(text))
+        };
+        match text.parse() {
+            Ok(number) => Self::from_u32(number),
+            Err(_) => named(),
+        }
+    }
+
     /// The code of a number; `None` above 16.
     pub fn from_u32(number: u32) -> Option<Self> {
         Self::ALL.get(usize::try_from(number).ok()?).copied()
@@ -135,6 +148,17 @@ mod tests {
             assert_eq!(parse(number.to_string().as_bytes()), Some(code));
         }
         assert_eq!(Code::from_u32(17), None);
+        for (text, code) in [
+            ("not_found", Some(Code::NotFound)),
+            ("OK", Some(Code::Ok)),
+            ("5", Some(Code::NotFound)),
+            ("17", None),
+            ("404", None),
+            ("", None),
+            ("NOTFOUND", None),
+        ] {
+            assert_eq!(Code::named(text), code, "{text}");
+        }
         assert_eq!(Code::Unauthenticated.to_string(), "UNAUTHENTICATED");
     }
 

@@ -69,6 +69,10 @@ pub trait Events {
     /// The response is complete. The length has been checked against `content-length`.
     fn end(&mut self, stream: StreamId, trailers: Option<Fields<'_>>);
 
+    /// The peer takes no more requests on the connection (GOAWAY, RFC 9113 §6.8), for this error code, and with
+    /// this text for people, which may be anything. Only HTTP/2 has both; before the requests that it ends.
+    fn goaway(&mut self, _code: u64, _debug: &[u8]) {}
+
     /// The request failed; nothing more is reported for it.
     fn fail(&mut self, stream: StreamId, error: StreamError);
 }

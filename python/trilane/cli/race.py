@@ -37,8 +37,8 @@ command continues where it stopped (--new begins anew).
 at which all of it holds, as that of `trilane load --search`, by a process of its own, made of runs
 of -d (2s): a minute or two in all. Six blocks, unless --blocks says more. -R is where it begins.
 
---grpc PKG.SERVICE/METHOD races calls of gRPC, over h2 and h3; -b is the message as JSON, -H are its
-metadata. The server describes the method by reflection, or a file does.
+--grpc pkg.Service/Method races with gRPC calls over HTTP/2 and HTTP/3: -b is their message as JSON,
+and the flags of `trilane load` about them mean the same here.
 
 --fail-if takes [ARM:]MEASURE>LIMIT about the ratio of an arm to the baseline, such as h3:p99>1.1 or
 requests_per_s<-5%, as `trilane compare` does. It is breached when the whole 95 % interval lies
@@ -128,20 +128,37 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     grpc: Annotated[
         str | None,
         typer.Option(
-            metavar="PKG.SERVICE/METHOD", help="Call this method of gRPC; -b is its message."
+            metavar="PKG.SERVICE/METHOD", help="Call this gRPC method; -b is its message."
         ),
     ] = None,
     proto: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="A .proto file that has the method (repeatable)."),
+        typer.Option(metavar="FILE", help="A .proto file that describes it. [default: reflection]"),
     ] = None,
     proto_path: Annotated[
-        list[str] | None,
-        typer.Option(metavar="DIR", help="Where imports of --proto are (repeatable)."),
+        list[str] | None, typer.Option(metavar="DIR", help="Where its imports are looked for.")
     ] = None,
     descriptor_set: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A FileDescriptorSet that has the method.")
+        str | None, typer.Option(metavar="FILE", help="A FileDescriptorSet that describes it.")
     ] = None,
+    messages: Annotated[
+        str | None, typer.Option(metavar="N", help="Messages that each stream sends.")
+    ] = None,
+    messages_in_flight: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Messages of a bidirectional call without an answer."),
+    ] = None,
+    answers: Annotated[
+        str | None,
+        typer.Option(metavar="N|1/N|any", help="Answers of its server to each message."),
+    ] = None,
+    deadline: Annotated[
+        str | None, typer.Option(metavar="TIME", help="The deadline that a call tells.")
+    ] = None,
+    grpc_mode: Annotated[
+        str | None, typer.Option(metavar="wire|codec", help="When messages are encoded.")
+    ] = None,
+    gzip: Annotated[bool, typer.Option("--gzip", help="Compress the messages of calls.")] = False,
     insecure: Annotated[
         bool, typer.Option("-k", "--insecure", help="Accept any certificate.")
     ] = False,
@@ -187,9 +204,6 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         *(("-H", field) for field in header or ()),
         ("-X", method),
         ("-b", body),
-        *(("--proto", file) for file in proto or ()),
-        *(("--proto-path", folder) for folder in proto_path or ()),
-        ("--descriptor-set", descriptor_set),
         ("--cacert", cacert),
         ("--cert", cert),
         ("--key", key),
@@ -197,10 +211,20 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         ("--connect-to", connect_to),
         ("--connect-timeout", connect_timeout),
         ("--expect-status", expect_status),
+        *(("--proto", file) for file in proto or ()),
+        *(("--proto-path", folder) for folder in proto_path or ()),
+        ("--descriptor-set", descriptor_set),
+        ("--messages", messages),
+        ("--messages-in-flight", messages_in_flight),
+        ("--answers", answers),
+        ("--deadline", deadline),
+        ("--grpc-mode", grpc_mode),
     )
     flags = [word for flag, value in given if value is not None for word in (flag, value)]
     if insecure:
         flags.append("-k")
+    if gzip:
+        flags.append("--gzip")
     asked = lab.Flags(
         url=_one(urls or []),
         versions=[n for n, on in (("h1", h1), ("h2", h2), ("h2c", h2c), ("h3", h3)) if on],
@@ -222,8 +246,8 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         network=network,
         pairs=pair or (),
         fail_if=fail_if or (),
-        grpc=grpc,
         load=flags,
+        grpc=grpc,
     )
     times = options.blocks(blocks, until_decided=until_decided)
     seeded = None if seed is None else units.seed("--seed", seed)

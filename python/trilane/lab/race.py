@@ -45,6 +45,8 @@ _LONGEST_DEFAULT_S = 20.0
 # Of a handshake over TCP and TLS, and of a window that opens.
 _ROUND_TRIPS_OF_WARM_UP = 6
 _OF_SCHEME = {"https": ("h1", "h2", "h3"), "http": ("h1", "h2c")}
+# gRPC has no HTTP/1.1.
+_OF_CALLS = {"https": ("h2", "h3"), "http": ("h2c",)}
 
 
 class BadRace(ValueError):
@@ -84,10 +86,10 @@ class Flags:
     """`h2:h3`: arms that are compared with each other on every measure."""
     fail_if: Sequence[str] = ()
     """`[ARM:]MEASURE>LIMIT`: gates on the ratio of arms to the baseline."""
-    grpc: str | None = None
-    """`PKG.SERVICE/METHOD`: calls of gRPC are raced, and not requests."""
     load: Sequence[str] = ()
     """Flags handed to every `trilane load` unchanged."""
+    grpc: str | None = None
+    """`pkg.Service/Method`: gRPC calls instead of requests, with `load` for what goes with them."""
 
 
 def experiment(flags: Flags) -> Experiment:
@@ -106,8 +108,10 @@ def experiment(flags: Flags) -> Experiment:
     duration_s = flags.duration_s
     if duration_s is None:
         duration_s = _default_duration_s(flags, min(total for total, _ in shapes))
+    # The path of a call is its method, behind that of the URL.
+    own = PATH if flags.grpc is None else "/"
     workload = Workload(
-        paths=(_asked_for(flags, parts),),
+        paths=(own if parts is None else _path(parts),),
         duration_s=duration_s,
         warmup_s=_default_warmup_s(flags) if flags.warmup_s is None else flags.warmup_s,
         timeout_s=flags.timeout_s,
@@ -119,7 +123,7 @@ def experiment(flags: Flags) -> Experiment:
     server = EMBEDDED if parts is None else f"{parts.scheme}://{parts.netloc}"
     arms = [
         _arm(flags, workload, version, server, total, 1 if version == "h1" else per_connection)
-        for version in _versions(scheme, flags)
+        for version in _versions(scheme, flags.versions, calls=flags.grpc is not None)
     ]
     names = [arm.name for arm in arms]
     baseline = _raced("--baseline", flags.baseline or names[0], names)
@@ -149,7 +153,7 @@ def experiment(flags: Flags) -> Experiment:
     )
     return Experiment(
         name=manifest.RACE,
-        title=_title(flags),
+        title=flags.url or "The embedded server",
         question=_CAPACITY_QUESTION if flags.search else _QUESTION,
         forms={FORM: form},
         race=True,
@@ -194,29 +198,25 @@ def parse_url(url: str) -> SplitResult:
     return parts
 
 
-def _title(flags: Flags) -> str:
-    target = flags.url or "The embedded server"
-    return f"{flags.grpc} of {target[0].lower()}{target[1:]}" if flags.grpc else target
-
-
-def _asked_for(flags: Flags, parts: SplitResult | None) -> str:
-    """Path and query of the URL; of gRPC the method is the path."""
-    if parts is None:
-        return "/" if flags.grpc else PATH
+def _path(parts: SplitResult) -> str:
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
-def _versions(scheme: str, flags: Flags) -> list[str]:
-    """The versions of this scheme that speak what is asked; the flags narrow them."""
-    possible = _OF_SCHEME[scheme]
-    for version in flags.versions:
+def _versions(scheme: str, wanted: Sequence[str], *, calls: bool) -> list[str]:
+    """The versions of this scheme, which gRPC `calls` can be made over; `wanted` narrows them."""
+    possible = (_OF_CALLS if calls else _OF_SCHEME)[scheme]
+    if calls and "h1" in wanted:
+        raise BadRace("--h1: gRPC needs HTTP/2 or HTTP/3: leave --h1 out")
+    if calls and scheme == "http":
+        raise BadRace(
+            "--grpc: over http:// there is HTTP/2 alone, and a race needs two versions: give an "
+            "https:// URL, or compare runs of trilane load"
+        )
+    for version in wanted:
         if version not in possible:
             other = "https" if scheme == "http" else "http"
             raise BadRace(f"--{version} needs an {other}:// URL")
-        if version == "h1" and flags.grpc:
-            raise BadRace("--h1: gRPC needs HTTP/2 or HTTP/3: leave it out")
-    wanted = flags.versions or [each for each in possible if each != "h1" or not flags.grpc]
-    return [version for version in possible if version in wanted]
+    return [version for version in possible if version in wanted or not wanted]
 
 
 def _arm(

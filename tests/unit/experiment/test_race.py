@@ -77,20 +77,6 @@ def test_a_version_needs_its_scheme() -> None:
         form(url=URL["https"], versions=["h2c"])
 
 
-def test_calls_of_grpc_are_raced_over_the_versions_that_have_it() -> None:
-    made = experiment(Flags(grpc="a.B/C", load=["-b", "{}"]))
-    raced = made.forms[FORM]
-    assert made.title == "a.B/C of the embedded server"
-    assert [arm.name for arm in raced.arms] == ["h2", "h3"]
-    assert raced.baseline == "h2"
-    assert raced.workload.paths == ("/",)
-    assert raced.workload.flags == ("--grpc", "a.B/C", "-b", "{}")
-    assert list(shape("http", grpc="a.B/C")) == ["h2c"]
-    assert list(shape("https", grpc="a.B/C", versions=["h3"])) == ["h3"]
-    with pytest.raises(BadRace, match="--h1: gRPC needs HTTP/2 or HTTP/3"):
-        form(url=URL["https"], grpc="a.B/C", versions=["h1", "h2"])
-
-
 def test_versions_narrow_the_field() -> None:
     assert list(shape("https", versions=["h3", "h2"])) == ["h2", "h3"]
 
@@ -253,3 +239,18 @@ def test_gates_of_a_search_are_about_what_it_finds() -> None:
     assert made.measures == ("capacity_per_s",)
     with pytest.raises(BadRace, match="measures capacity_per_s alone"):
         form(url=URL["https"], search=["p99<10ms"], fail_if=["p99>1.1"])
+
+
+def test_calls_are_raced_over_the_versions_that_grpc_has() -> None:
+    made = form(url="https://example.org/prefix", grpc="a.B/C", load=["-b", "{}"])
+    assert [arm.name for arm in made.arms] == ["h2", "h3"]
+    assert made.workload.flags == ("--grpc", "a.B/C", "-b", "{}")
+    assert made.workload.paths == ("/prefix",)
+    assert form(grpc="a.B/C").workload.paths == ("/",)
+
+
+def test_calls_need_two_versions() -> None:
+    with pytest.raises(BadRace, match="HTTP/2 alone"):
+        form(url=URL["http"], grpc="a.B/C")
+    with pytest.raises(BadRace, match="leave --h1 out"):
+        form(url=URL["https"], grpc="a.B/C", versions=["h1", "h2"])

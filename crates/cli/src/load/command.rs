@@ -7,6 +7,7 @@ use trilane_engine::{Arrivals, Control, Gate, Options, Outcome, Plan, SecondOut,
 
 use super::LoadArgs;
 use super::values::Format;
+use crate::grpc;
 use crate::interrupt::Interrupt;
 use crate::live::{self, Live};
 use crate::otlp::Exporter;
@@ -47,6 +48,9 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
             return code_of(&error);
         }
     };
+    if arguments.grpc.show {
+        return grpc::show::show(&options, arguments.output.as_deref());
+    }
     // Before anything is sent: the run may take hours.
     if arguments.output.is_none() && is_stdout_closed() {
         complain(format!(

@@ -10,8 +10,11 @@ use trilane_engine::{
 };
 
 use super::LoadArgs;
-use super::values::{Announcing, Framed, Spread, Switch, Tls, Waiting};
-use crate::requests;
+use super::values::{Announcing, Expected, Framed, Spread, Switch, Tls, Waiting};
+use crate::requests::{self, Called};
+
+/// The requests of a file, what virtual users do with them, and what they call where they are gRPC calls.
+type OfFile = (Vec<Listed>, Option<Scenario>, Vec<Called>);
 
 impl LoadArgs {
     pub(super) fn options(&self) -> Result<Options, PlanError> {
@@ -35,7 +38,26 @@ impl LoadArgs {
             (Some(cert), Some(key)) => Some((read(cert, "--cert")?, read(key, "--key")?)),
             _ => None,
         };
-        let (listed, scenario) = self.listed()?;
+        let (listed, scenario, called) = self.listed()?;
+        let (statuses, codes) = match &self.expect_status {
+            None => (vec![(200, 399)], Vec::new()),
+            Some(Expected::Http(ranges)) => (ranges.clone(), Vec::new()),
+            Some(Expected::Calls(codes)) => (vec![(200, 399)], codes.clone()),
+        };
+        let are_calls = self.grpc.is_given() || !called.is_empty();
+        match &self.expect_status {
+            Some(Expected::Http(_)) if are_calls => {
+                return Err(PlanError::Usage(
+                    "--expect-status: of gRPC calls the status of gRPC is expected: type for example --expect-status OK,NOT_FOUND".into(),
+                ));
+            }
+            Some(Expected::Calls(_)) if !are_calls => {
+                return Err(PlanError::Usage(
+                    "--expect-status: these are statuses of gRPC: write 200 or 200-299,404, or type --grpc PKG.SERVICE/METHOD".into(),
+                ));
+            }
+            _ => (),
+        }
         let mut options = Options {
             listed,
             scenario,
@@ -76,13 +98,14 @@ impl LoadArgs {
                 first: self.first_event.clone(),
                 stall: self.stall,
             }),
-            statuses: self.expect_status.0.clone(),
+            statuses,
             check_body: self.check_body,
             discard_bodies: self.discard_bodies,
             timeout: self.timeout,
             connect_timeout: self.connect_timeout,
             connect_parallel: self.connect_parallel,
             connect_rate: self.connect_rate,
+            keepalive: self.keepalive,
             requests_per_connection: self
                 .requests_per_connection
                 .or(self.new_connections.then_some(1)),
@@ -129,7 +152,7 @@ impl LoadArgs {
             max_frame_size: self.max_frame_size,
             ..Options::default()
         };
-        options.call = self.grpc.call(&options)?;
+        self.grpc.fill(&mut options, called, codes)?;
         Ok(options)
     }
 
@@ -147,8 +170,8 @@ impl LoadArgs {
         }
     }
 
-    /// The requests of a file, where one was given, and what virtual users do with them.
-    fn listed(&self) -> Result<(Vec<Listed>, Option<Scenario>), PlanError> {
+    /// What a file has, where one was given.
+    fn listed(&self) -> Result<OfFile, PlanError> {
         let base = self.urls.first().map(String::as_str);
         let flag = if self.scenario.is_some() {
             "--scenario"
@@ -164,14 +187,20 @@ impl LoadArgs {
             )));
         }
         match (&self.requests, &self.har, &self.scenario) {
-            (Some(file), ..) => Ok((requests::read(file, base)?, None)),
-            (None, Some(file), _) => Ok((requests::read_har(file, &self.har_host)?, None)),
+            (Some(file), ..) => {
+                let (listed, called) = requests::read(file, base, self.grpc.is_given())?;
+                Ok((listed, None, called))
+            }
+            (None, Some(file), _) => {
+                let listed = requests::read_har(file, &self.har_host)?;
+                Ok((listed, None, Vec::new()))
+            }
             (None, None, Some(file)) => {
                 let (listed, scenario) = requests::read_scenario(file, base)?;
                 let users = self.users;
-                Ok((listed, Some(Scenario { users, ..scenario })))
+                Ok((listed, Some(Scenario { users, ..scenario }), Vec::new()))
             }
-            (None, None, None) => Ok((Vec::new(), None)),
+            (None, None, None) => Ok((Vec::new(), None, Vec::new())),
         }
     }
 }

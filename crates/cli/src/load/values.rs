@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use trilane_engine::{InFlightStage, RateStage};
+use trilane_grpc::status::Code;
 use trilane_units as units;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -107,8 +108,14 @@ pub(super) fn packet(text: &str) -> Result<u32, String> {
         .map_err(|_| format!("{text:?} is more than a packet has room for: write for example 1452"))
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Statuses(pub(super) Vec<(u16, u16)>);
+/// What counts as ok.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// Status codes of HTTP.
+    Http(Vec<(u16, u16)>),
+    /// Status codes of gRPC.
+    Calls(Vec<Code>),
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct Cpus(pub(super) Vec<usize>);
@@ -157,8 +164,28 @@ pub(crate) fn status_ranges(text: &str) -> Result<Vec<(u16, u16)>, String> {
     text.split(',').map(range).collect()
 }
 
-pub(super) fn statuses(text: &str) -> Result<Statuses, String> {
-    status_ranges(text).map(Statuses)
+/// Parses status codes of gRPC, by name or number: `OK,NOT_FOUND`.
+pub(crate) fn code_names(text: &str) -> Result<Vec<Code>, String> {
+    let code = |name: &str| {
+        Code::named(name.trim()).ok_or_else(|| {
+            format!("{name:?} is no status of gRPC: write for example OK,NOT_FOUND, or numbers from 0 to 16")
+        })
+    };
+    text.split(',').map(code).collect()
+}
+
+/// Parses status codes: those of HTTP have three digits.
+pub(super) fn expected(text: &str) -> Result<Expected, String> {
+    if text
+        .trim_start()
+        .starts_with(|c: char| c.is_ascii_alphabetic())
+    {
+        return code_names(text).map(Expected::Calls);
+    }
+    match code_names(text) {
+        Ok(codes) => Ok(Expected::Calls(codes)),
+        Err(_) => status_ranges(text).map(Expected::Http),
+    }
 }
 
 pub(super) fn cpus(text: &str) -> Result<Cpus, String> {
@@ -189,9 +216,23 @@ mod tests {
 
     #[test]
     fn status_lists_are_ranges() {
-        assert_eq!(statuses("200-299,404").unwrap().0, [(200, 299), (404, 404)]);
+        let http = Expected::Http(vec![(200, 299), (404, 404)]);
+        assert_eq!(expected("200-299,404"), Ok(http));
         for text in ["", "99", "299-200", "2xx", "200,"] {
-            assert!(statuses(text).unwrap_err().contains("write 200"), "{text}");
+            assert!(expected(text).unwrap_err().contains("write 200"), "{text}");
         }
+    }
+
+    #[test]
+    fn statuses_of_grpc_are_names_or_small_numbers() {
+        let codes = Expected::Calls(vec![Code::Ok, Code::NotFound]);
+        for text in ["OK,NOT_FOUND", "ok, not_found", "0,5"] {
+            assert_eq!(expected(text).as_ref(), Ok(&codes), "{text}");
+        }
+        let told = expected("OK,MISSING").unwrap_err();
+        assert!(
+            told.contains("\"MISSING\"") && told.contains("NOT_FOUND"),
+            "{told}"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use trilane_engine::Outcome;
+use trilane_engine::{Distribution, Outcome, StreamsOut};
 
 use super::{printable, seconds, time};
 
@@ -98,12 +98,39 @@ pub(super) fn calls(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     };
     writeln!(
         out,
-        "\ngRPC         {} ({}), described by {}",
+        "\n{:<13}{} ({}){}, described by {}",
+        match grpc.protocol {
+            "grpc-web" => "gRPC-Web",
+            "connect" => "Connect",
+            _ => "gRPC",
+        },
         printable(&grpc.method),
         grpc.kind.replace('_', " "),
+        match &grpc.methods {
+            None => String::new(),
+            Some(methods) if methods.len() == 2 => " and another method".to_owned(),
+            Some(methods) => format!(" and {} other methods", methods.len() - 1),
+        },
         printable(&grpc.schema)
     )?;
     writeln!(out, "  status {counted}")?;
+    if grpc.expected != ["OK"] {
+        writeln!(out, "  expected {}", grpc.expected.join(", "))?;
+    }
+    if grpc.status_latency.len() > 1 {
+        for (name, latency) in &grpc.status_latency {
+            percentiles(out, &format!("  {name}"), latency)?;
+        }
+    }
+    for each in grpc.methods.iter().flatten() {
+        let name = format!(
+            "  {}: {} ok, {} failed,",
+            printable(&each.method),
+            each.ok,
+            each.failed
+        );
+        percentiles(out, &name, &each.latency)?;
+    }
     writeln!(
         out,
         "  messages {} sent{}, {} received",
@@ -111,15 +138,50 @@ pub(super) fn calls(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         if grpc.compressed { " (gzip)" } else { "" },
         grpc.messages["received"]
     )?;
+    if let Some(streams) = &grpc.streams {
+        let rate = |way: &str| grpc.messages_per_s[way].as_f64().unwrap_or_default();
+        writeln!(
+            out,
+            "  {:.2} messages/s sent, {:.2} messages/s received",
+            rate("sent"),
+            rate("received")
+        )?;
+        let told = [
+            streams
+                .messages_in_flight
+                .filter(|most| *most > 1)
+                .map(|most| format!("up to {most} messages of a call without an answer")),
+            streams
+                .answers
+                .as_deref()
+                .filter(|answers| *answers != "1")
+                .map(|answers| format!("{answers} answers to each message")),
+            streams
+                .message_rate_per_s
+                .map(|rate| format!("{rate} messages/s asked of each stream")),
+            streams
+                .duration_s
+                .map(|lasts| format!("streams of {}", seconds(lasts))),
+        ];
+        let told: Vec<_> = told.into_iter().flatten().collect();
+        if !told.is_empty() {
+            writeln!(out, "  {}", told.join(", "))?;
+        }
+    }
     if let Some(deadline) = grpc.deadline_s {
         writeln!(out, "  deadline {} for each call", seconds(deadline))?;
     }
     if let Some(latency) = &grpc.message_latency {
-        let summary = &latency.summary;
-        let from = match grpc.kind {
-            "bidi_streaming" => "from a message to its answer",
-            _ => "from one message to the next, the first from the start of the call",
+        let from = match (grpc.kind, &grpc.streams) {
+            (
+                "bidi_streaming",
+                Some(StreamsOut {
+                    answers: Some(_), ..
+                }),
+            ) => "from a message to its answer",
+            _ => "from the messages before it, at first from the start of the call",
         };
+        let summary = &latency.summary;
         writeln!(
             out,
             "  message latency p50 {}, p99 {}, max {} ({from})",
@@ -147,4 +209,15 @@ pub(super) fn calls(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
             )
         }
     }
+}
+
+fn percentiles(out: &mut String, name: &str, latency: &Distribution) -> std::fmt::Result {
+    let summary = &latency.summary;
+    writeln!(
+        out,
+        "{name} p50 {}, p99 {}, max {}",
+        time(summary.p50),
+        time(summary.p99),
+        time(summary.max)
+    )
 }

@@ -1,8 +1,9 @@
 //! What lines of JSON and scenarios both have: values of fields, and what is expected of a response.
 
 use serde::Deserialize;
+use trilane_grpc::status::Code;
 
-use crate::load::status_ranges;
+use crate::load::{code_names, status_ranges};
 
 /// One value of a field, or several fields of a name.
 #[derive(Deserialize)]
@@ -44,6 +45,15 @@ impl Expectation {
     /// Whether anything is.
     pub(super) fn is_some(&self) -> bool {
         self.status.is_some()
+    }
+
+    /// Codes of gRPC that count as ok; empty: those of the run.
+    pub(super) fn codes(&self) -> Result<Vec<Code>, String> {
+        match &self.status {
+            None => Ok(Vec::new()),
+            Some(Status::Code(code)) => code_names(&code.to_string()),
+            Some(Status::Ranges(text)) => code_names(text),
+        }
     }
 
     /// Ranges of status codes that count as ok; empty: those of the run.

@@ -1,26 +1,16 @@
 //! Server reflection over our own client: HTTP/2 with or without TLS, HTTP/3.
 
-use std::time::{Duration, Instant};
-
-use trilane_client::{
-    ConnectOptions, Connection, Error, Exchange, FieldList, Flush, Proxy, ProxyProtocol,
-    Submission, Tls, TlsOptions, Version as HttpVersion,
-};
-use trilane_engine::{Options, PlanError, Route, Version as WireVersion};
+use trilane_client::FieldList;
+use trilane_engine::PlanError;
 use trilane_grpc::reflection::{ReflectionError, Version, Walk};
 use trilane_grpc::status::{self, Code};
-use trilane_grpc::{Schema, frame, gzip, timeout};
-use trilane_wire::Content;
-use url::{Position, Url};
+use trilane_grpc::{Schema, frame, gzip};
 
 use super::Target;
-use crate::patient::Patient;
+use crate::caller::{Caller, ELSE, PIECE, Purpose, first};
 
 /// The largest answer, in bytes: one may have all files of a schema.
 const LARGEST: usize = 64 << 20;
-/// Read at once, in bytes.
-const PIECE: usize = 64 * 1024;
-const ELSE: &str = "give the schema with --proto FILE or --descriptor-set FILE";
 
 /// Why one version of reflection gave no schema.
 enum Stop {
@@ -39,7 +29,8 @@ impl From<PlanError> for Stop {
 
 /// Asks the server, by version 1 where it offers that.
 pub(super) fn schema(target: &Target<'_>) -> Result<(Schema, Version), PlanError> {
-    let caller = Caller::connect(target.options)?;
+    let url = target.options.urls.first().map_or("", String::as_str);
+    let caller = Asking(Caller::connect(target.options, url, Purpose::Reflection)?);
     let name = target.method.strip_prefix('/').unwrap_or(target.method);
     let service = name
         .rsplit_once(['/', '.'])
@@ -59,119 +50,17 @@ pub(super) fn schema(target: &Target<'_>) -> Result<(Schema, Version), PlanError
     }
     Err(PlanError::Usage(format!(
         "{} offers no reflection ({}): {ELSE}",
-        caller.url,
+        caller.0.url,
         said.join(", ")
     )))
 }
 
 /// A connection to ask over.
-struct Caller<'a> {
-    connection: Connection,
-    url: &'a str,
-    /// What stands before the path of a method.
-    prefix: String,
-    authority: String,
-    fields: Vec<(String, String)>,
-    limit: Duration,
-    deadline: Instant,
-}
+struct Asking<'a>(Caller<'a>);
 
-impl<'a> Caller<'a> {
-    fn connect(options: &'a Options) -> Result<Self, PlanError> {
-        let text = options.urls.first().map_or("", String::as_str);
-        let url = Url::parse(text)
-            .ok()
-            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-            .ok_or_else(|| {
-                PlanError::Usage(format!(
-                    "{text:?} is not a URL: type http://127.0.0.1:50051 or https://127.0.0.1:50051"
-                ))
-            })?;
-        let secure = url.scheme() == "https";
-        let version = match options.version {
-            None | Some(WireVersion::H2 | WireVersion::H2c) => HttpVersion::H2,
-            Some(WireVersion::H3) => HttpVersion::H3,
-            Some(WireVersion::H1) => {
-                return Err(PlanError::Usage(
-                    "--h1: gRPC needs HTTP/2 or HTTP/3: type --h2, --h2c or --h3".into(),
-                ));
-            }
-        };
-        let own = url.host_str().unwrap_or_default().to_owned();
-        let bare = own.trim_matches(['[', ']']);
-        let route = Route::new(options, bare, url.port_or_known_default().unwrap_or(0))?;
-        let named = |host: &str, port| match route.known(host, port) {
-            Some([address, ..]) => address.to_string(),
-            _ => host.to_owned(),
-        };
-        let proxy = route.proxy.as_ref().map(|proxy| Proxy {
-            host: named(&proxy.host, proxy.port),
-            port: proxy.port,
-            protocol: ProxyProtocol::Connect {
-                fields: proxy.fields.clone(),
-                secure: false,
-            },
-        });
-        let host = match &proxy {
-            Some(_) => route.host.clone(),
-            None => named(&route.host, route.port),
-        };
-        let deadline = Instant::now()
-            .checked_add(options.timeout)
-            .unwrap_or_else(|| Instant::now() + Duration::from_secs(86_400));
-        let connect = ConnectOptions {
-            host,
-            port: route.port,
-            secure,
-            versions: vec![version],
-            tls: secure.then(|| tls(options)).transpose()?,
-            server_name: Some(options.sni.clone().unwrap_or(own)),
-            timeout: Some(options.connect_timeout),
-            source: route.sources.first().map(|source| (*source, 0).into()),
-            proxy,
-            race: Duration::ZERO,
-            driven: false,
-            unix: route.unix.clone(),
-            addresses: None,
-            ech: None,
-        };
-        let connection =
-            Connection::connect(&connect, &mut Patient).map_err(|error| lost(text, &error))?;
-        Ok(Self {
-            connection,
-            url: text,
-            prefix: url.path().trim_end_matches('/').to_owned(),
-            authority: url[Position::BeforeHost..Position::AfterPort].to_owned(),
-            fields: fields(options)?,
-            limit: options.timeout,
-            deadline,
-        })
-    }
-
-    /// What is left of the time, and an error when nothing is.
-    fn left(&self) -> Result<Duration, PlanError> {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(PlanError::Environment(format!(
-                "{} did not finish reflection within {:?}: {ELSE}",
-                self.url, self.limit
-            )));
-        }
-        Ok(left)
-    }
-
-    fn wait<T>(
-        &self,
-        wait: impl FnOnce(Option<Duration>, &mut Patient) -> Result<T, Error>,
-    ) -> Result<T, PlanError> {
-        wait(Some(self.left()?), &mut Patient).or_else(|error| {
-            self.left()?;
-            Err(lost(self.url, &error))
-        })
-    }
-
+impl Asking<'_> {
     fn walk(&self, version: Version, service: &str) -> Result<Schema, Stop> {
-        let mut walk = Walk::new(&self.authority, service);
+        let mut walk = Walk::new(&self.0.authority, service);
         loop {
             let requests = walk.requests();
             if requests.is_empty() {
@@ -183,8 +72,14 @@ impl<'a> Caller<'a> {
 
     /// One call with all questions of a round.
     fn call(&self, version: Version, walk: &mut Walk, requests: &[Vec<u8>]) -> Result<(), Stop> {
-        let exchange = self.submit(version, requests)?;
-        let status = self.wait(|left, patience| exchange.head(left, patience))?;
+        let mut content = Vec::new();
+        for message in requests {
+            frame::write(message, false, &mut content);
+        }
+        let exchange = self.0.submit(version.path(), content, &[])?;
+        let status = self
+            .0
+            .wait(|left, patience| exchange.head(left, patience))?;
         let head = exchange.fields();
         let coding = first(&head, b"grpc-encoding");
         if status != 200 {
@@ -206,7 +101,9 @@ impl<'a> Caller<'a> {
         }
         let mut collector = frame::Collector::new(LARGEST);
         loop {
-            let piece = self.wait(|left, patience| exchange.read_some(PIECE, left, patience))?;
+            let piece = self
+                .0
+                .wait(|left, patience| exchange.read_some(PIECE, left, patience))?;
             if piece.is_empty() {
                 break;
             }
@@ -226,46 +123,6 @@ impl<'a> Caller<'a> {
         }
         let trailers = exchange.trailers().unwrap_or_default();
         self.conclude(walk, &head, &trailers)
-    }
-
-    fn submit(&self, version: Version, requests: &[Vec<u8>]) -> Result<Exchange, PlanError> {
-        let mut content = Vec::new();
-        for message in requests {
-            frame::write(message, false, &mut content);
-        }
-        let time = timeout::encode(self.left()?);
-        let own = [
-            ("content-type", "application/grpc"),
-            ("te", "trailers"),
-            ("grpc-timeout", time.as_str()),
-            ("grpc-accept-encoding", "gzip"),
-            ("user-agent", concat!("trilane/", env!("CARGO_PKG_VERSION"))),
-        ];
-        let given = self.fields.iter().map(|(name, value)| (&**name, &**value));
-        let missing = |(name, _): &(&str, &str)| {
-            !self
-                .fields
-                .iter()
-                .any(|(given, _)| given.eq_ignore_ascii_case(name))
-        };
-        let fields: Vec<_> = own
-            .into_iter()
-            .filter(missing)
-            .chain(given)
-            .map(|(name, value)| (name.as_bytes(), value.as_bytes()))
-            .collect();
-        let submission = Submission {
-            method: "POST",
-            target: &format!("{}{}", self.prefix, version.path()),
-            authority: Some(&self.authority),
-            fields: &fields,
-            content: Content::Whole(content.into()),
-            flush: Flush::Now,
-            timed: false,
-        };
-        self.connection
-            .submit(submission)
-            .map_err(|error| lost(self.url, &error))
     }
 
     fn take(
@@ -322,12 +179,12 @@ impl<'a> Caller<'a> {
     fn failed(&self, what: String) -> Stop {
         Stop::Failed(PlanError::Environment(format!(
             "{} {what}; or {ELSE}",
-            self.url
+            self.0.url
         )))
     }
 
     fn wrong(&self, error: &ReflectionError) -> Stop {
-        let url = self.url;
+        let url = self.0.url;
         match error {
             ReflectionError::Unknown(text) => {
                 Stop::Unknown(PlanError::Usage(format!("{url}: {text}")))
@@ -335,47 +192,4 @@ impl<'a> Caller<'a> {
             _ => Stop::Failed(PlanError::Environment(format!("{url}: {error}; {ELSE}"))),
         }
     }
-}
-
-fn first<'a>(fields: &'a FieldList, name: &[u8]) -> &'a [u8] {
-    fields.as_fields().first(name).unwrap_or_default()
-}
-
-/// An error of the client. Its words are for Python; here arguments become flags.
-fn lost(url: &str, error: &Error) -> PlanError {
-    let words = [
-        ("verify=\"FILE\"", "--cacert FILE"),
-        ("verify=False", "--insecure"),
-        ("server_name=\"NAME\"", "--sni NAME"),
-        ("cert=(\"FILE\", \"KEY\")", "--cert FILE --key FILE"),
-        (": allow h1 too", ", which gRPC needs"),
-    ];
-    let text = words
-        .iter()
-        .fold(error.message.clone(), |text, (word, flag)| {
-            text.replace(word, flag)
-        });
-    PlanError::Environment(format!("cannot ask {url} for its schema: {text}"))
-}
-
-fn tls(options: &Options) -> Result<Tls, PlanError> {
-    Tls::new(TlsOptions {
-        authorities: options.authorities.clone(),
-        platform: true,
-        insecure: options.insecure,
-        certificate: options.client.clone(),
-        ..TlsOptions::default()
-    })
-    .map_err(|error| PlanError::Environment(error.message))
-}
-
-/// The fields of the user's, names in lowercase.
-fn fields(options: &Options) -> Result<Vec<(String, String)>, PlanError> {
-    let split = |text: &String| match text.split_once(':') {
-        Some((name, value)) => Ok((name.trim().to_ascii_lowercase(), value.trim().to_owned())),
-        None => Err(PlanError::Usage(format!(
-            "{text:?} is not a header: type -H 'Name: value'"
-        ))),
-    };
-    options.fields.iter().map(split).collect()
 }

@@ -23,6 +23,11 @@ impl Stream {
         self.with_codec(false, |codec, out| codec.cancel(stream, out.tail()))
     }
 
+    /// Asks the peer by a PING whether it is there. False where its version has none.
+    pub fn ping(&mut self) -> bool {
+        self.with_codec(false, |codec, out| codec.ping(out.tail()))
+    }
+
     /// Takes streamed content, as much as may be sent now, and says how much.
     pub fn write(&mut self, stream: StreamId, bytes: &[u8]) -> usize {
         self.with_codec(0, |codec, out| codec.write(stream, bytes, out))

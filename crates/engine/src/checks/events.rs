@@ -1,7 +1,7 @@
 //! What is asked about events, checked: how they are told apart depends on what the responses are.
 
 use crate::events::EventFormat;
-use crate::grpc::CallPlan;
+use crate::grpc::CallsPlan;
 use crate::options::Options;
 use crate::plan::{PlanError, usage};
 use crate::websocket::{SocketPlan, WebSocketMode};
@@ -10,14 +10,14 @@ use crate::websocket::{SocketPlan, WebSocketMode};
 /// in other content.
 pub(crate) fn check_events(
     options: &Options,
-    call: Option<&CallPlan>,
+    calls: Option<&CallsPlan>,
     websocket: Option<&SocketPlan>,
 ) -> Result<(), PlanError> {
     let Some(asked) = &options.events else {
         return Ok(());
     };
     let is_messages = asked.format == EventFormat::Messages;
-    match (call, websocket) {
+    match (calls, websocket) {
         (None, None) if is_messages => usage(
             "--events messages: only gRPC calls and WebSockets have messages: type it with --grpc or a ws:// URL, or --events sse or ndjson",
         ),
@@ -35,9 +35,9 @@ pub(crate) fn check_events(
             asked.format.name()
         )),
         (None, Some(_)) => Ok(()),
-        (Some(call), _) if !call.receives_stream() => usage(format!(
+        (Some(calls), _) if !calls.receives_streams() => usage(format!(
             "--events messages: {} answers with one message: leave --events out, or call a method that answers with a stream",
-            call.call.method.full_name()
+            calls.first().method.full_name()
         )),
         (Some(_), _) if asked.first.is_some() => usage(
             "--first-event looks at the text of an event, and messages of gRPC are none: leave it out",

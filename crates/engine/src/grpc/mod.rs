@@ -2,20 +2,27 @@
 //! (gRPC over HTTP/2, <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
 //!
 //! In the mode `wire`, a unary call is a prepared request like any other. Calls whose messages are
-//! encoded anew each time, or wait for answers, write their content message by message
+//! encoded anew each time, wait for answers or leave at a rate write their content message by message
 //! ([`upload`]).
 
+mod asked;
 mod count;
+mod ending;
+mod message;
 mod plan;
+mod protocol;
 mod sink;
 mod state;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod upload;
 
+pub use asked::{Answers, Call, CallMode, CallOptions, HalfClose, Message};
 pub(crate) use count::Counts;
-pub(crate) use plan::CallPlan;
-pub use plan::{Call, CallMode};
-pub(crate) use sink::CallSink;
+pub(crate) use ending::{code_of, code_of_error};
+pub(crate) use message::{MessageTemplate, Scratch};
+pub(crate) use plan::CallsPlan;
+pub use protocol::Protocol;
+pub(crate) use sink::{CallSink, end_ours};
 pub(crate) use state::Calls;
 pub(crate) use upload::Writer;

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use trilane_grpc::status::Code;
 use trilane_grpc::{Schema, frame};
 use trilane_wire::{
     ErrorKind, Events, FieldList, Fields, Head, StreamError, StreamId, Unprocessed,
 };
 
 use super::upload::Writer;
-use super::{Call, CallMode, CallSink};
+use super::{Answers, Call, CallMode, CallSink, HalfClose, Message, end_ours};
 use crate::exchanges::Exchanges;
 use crate::failure::FailureKind;
 use crate::options::Options;
@@ -19,7 +20,8 @@ use crate::tally::{Pending, Tally};
 
 const MILLISECOND: u64 = 1_000_000;
 
-fn call(name: &str, json: &str) -> Call {
+/// A call of the library service with the messages in `json`.
+pub(crate) fn call(name: &str, json: &str) -> Call {
     let proto = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../proto");
     let file = proto.join("trilane/library/v1/library.proto");
     let schema = Schema::from_proto(&[file], &[proto]).unwrap();
@@ -27,13 +29,9 @@ fn call(name: &str, json: &str) -> Call {
         .method(&format!("trilane.library.v1.Library/{name}"))
         .unwrap();
     Call {
-        messages: method.requests(json).unwrap(),
+        messages: Message::all(&method, json).unwrap(),
         method,
-        schema: "--proto".into(),
-        count: None,
-        mode: CallMode::Wire,
-        deadline: None,
-        gzip: false,
+        expected: Vec::new(),
     }
 }
 
@@ -55,12 +53,13 @@ fn refusal(call: Call, change: impl FnOnce(&mut Options)) -> String {
 
 #[test]
 fn a_call_is_a_request_with_the_fields_of_grpc() {
-    let call = Call {
-        deadline: Some(Duration::from_millis(50)),
-        gzip: true,
-        ..call("GetBook", r#"{"name": "shelves/1/books/1"}"#)
-    };
-    let plan = plan(call, |options| options.fields = vec!["x-a: b".into()]).unwrap();
+    let call = call("GetBook", r#"{"name": "shelves/1/books/1"}"#);
+    let plan = plan(call, |options| {
+        options.calls.deadline = Some(Duration::from_millis(50));
+        options.calls.gzip = true;
+        options.fields = vec!["x-a: b".into()];
+    })
+    .unwrap();
     let request = &plan.prepared[0];
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let fields: Vec<_> = request
@@ -87,25 +86,16 @@ fn what_cannot_be_called_is_told() {
     let unary = || call("GetBook", "{}");
     let two = call("GetBook", "{} {}");
     assert!(refusal(two, |_| ()).contains("takes one message"));
-    let many = Call {
-        count: Some(3),
-        ..unary()
-    };
-    assert!(refusal(many, |_| ()).contains("leave --messages out"));
-    let none = Call {
-        count: Some(0),
-        ..call("ImportBooks", "{}")
-    };
-    assert!(refusal(none, |_| ()).contains("--messages 1"));
+    let many = |options: &mut Options| options.calls.count = Some(3);
+    assert!(refusal(unary(), many).contains("leave --messages out"));
+    let none = |options: &mut Options| options.calls.count = Some(0);
+    assert!(refusal(call("ImportBooks", "{}"), none).contains("--messages 1"));
     let field = |text: &str| refusal(unary(), |options| options.fields = vec![text.into()]);
     assert!(field("TE: trailers").contains("leave it out"));
     assert!(field("grpc-timeout: 1S").contains("--deadline"));
     assert!(field("a-bin: not base 64!").contains("a-bin"));
-    let immediate = Call {
-        deadline: Some(Duration::ZERO),
-        ..unary()
-    };
-    assert!(refusal(immediate, |_| ()).contains("--deadline 1s"));
+    let immediate = |options: &mut Options| options.calls.deadline = Some(Duration::ZERO);
+    assert!(refusal(unary(), immediate).contains("--deadline 1s"));
     assert!(field("nonsense").contains("is not a header"));
     let query = refusal(unary(), |options| {
         options.urls = vec!["http://a.example/?a=b".into()];
@@ -118,6 +108,7 @@ struct Slow {
     room: usize,
     taken: Vec<u8>,
     ended: bool,
+    given_up: bool,
 }
 
 impl Writer for Slow {
@@ -137,7 +128,28 @@ impl Writer for Slow {
     }
 
     fn give_up(&mut self, _stream: StreamId) {
-        panic!("the call is alive");
+        self.given_up = true;
+    }
+
+    fn gathered(&self) -> usize {
+        0
+    }
+}
+
+impl Slow {
+    fn with_room(room: usize) -> Self {
+        Self {
+            room,
+            taken: Vec::new(),
+            ended: false,
+            given_up: false,
+        }
+    }
+
+    /// How many messages of eight bytes it has.
+    fn messages(&self) -> usize {
+        assert!(self.taken.len().is_multiple_of(8));
+        self.taken.len() / 8
     }
 }
 
@@ -159,7 +171,8 @@ impl<'p> Flight<'p> {
             ..Pending::default()
         };
         exchanges.open(ID, pending, 0, 1, false);
-        exchanges.calls.open(plan.call.as_ref().unwrap(), ID, 1);
+        let call = plan.calls.as_ref().unwrap().first();
+        exchanges.calls.open(call, ID, pending, 1);
         Self {
             plan,
             exchanges,
@@ -171,7 +184,7 @@ impl<'p> Flight<'p> {
     fn sink(&mut self) -> CallSink<'_, 'p> {
         CallSink {
             now: self.now,
-            plan: self.plan.call.as_ref().unwrap(),
+            plan: self.plan.calls.as_ref().unwrap(),
             exchanges: &mut self.exchanges,
             tally: &mut self.tally,
             cause: None,
@@ -211,11 +224,16 @@ impl<'p> Flight<'p> {
     }
 
     fn advance(&mut self, writer: &mut Slow) {
-        let plan = self.plan.call.as_ref().unwrap();
-        let recorder = &mut self.tally.recorder;
-        self.exchanges
-            .calls
-            .advance(plan, writer, recorder, self.now);
+        let plan = self.plan.calls.as_ref().unwrap();
+        let (now, calls) = (self.now, &mut self.exchanges.calls);
+        calls.expire(plan, writer, now);
+        calls.advance(plan, writer, &mut self.tally.recorder, now);
+        end_ours(plan, &mut self.exchanges, &mut self.tally, now);
+    }
+
+    /// The statuses that were counted.
+    fn statuses(&mut self) -> Vec<(&'static str, u64)> {
+        self.tally.recorder.calls().statuses().collect()
     }
 
     /// The one failure, and what it says.
@@ -237,17 +255,10 @@ fn list(fields: &[(&str, &str)]) -> FieldList {
 
 #[test]
 fn each_message_waits_for_the_answer_to_the_one_before() {
-    let call = Call {
-        count: Some(3),
-        ..call("LookUpBooks", r#"{"name": "a"} {"name": "b"}"#)
-    };
-    let plan = plan(call, |_| ()).unwrap();
+    let call = call("LookUpBooks", r#"{"name": "a"} {"name": "b"}"#);
+    let plan = plan(call, |options| options.calls.count = Some(3)).unwrap();
     let mut flight = Flight::new(&plan);
-    let mut peer = Slow {
-        room: 5,
-        taken: Vec::new(),
-        ended: false,
-    };
+    let mut peer = Slow::with_room(5);
     flight.advance(&mut peer);
     assert_eq!(peer.taken, b"\0\0\0\0\x03", "no more than the peer takes");
     peer.room = 1000;
@@ -282,17 +293,10 @@ fn each_message_waits_for_the_answer_to_the_one_before() {
 
 #[test]
 fn a_call_that_ends_before_its_content_has_left_is_counted() {
-    let call = Call {
-        count: Some(3),
-        ..call("LookUpBooks", r#"{"name": "a"} {"name": "b"}"#)
-    };
-    let plan = plan(call, |_| ()).unwrap();
+    let call = call("LookUpBooks", r#"{"name": "a"} {"name": "b"}"#);
+    let plan = plan(call, |options| options.calls.count = Some(3)).unwrap();
     let mut flight = Flight::new(&plan);
-    let mut peer = Slow {
-        room: 7,
-        taken: Vec::new(),
-        ended: false,
-    };
+    let mut peer = Slow::with_room(7);
     flight.advance(&mut peer);
     flight.ok_head();
     // Of what the connection took, the socket has not taken all.
@@ -308,18 +312,11 @@ fn a_call_that_ends_before_its_content_has_left_is_counted() {
 
 #[test]
 fn messages_are_encoded_in_each_call_where_asked() {
-    let call = Call {
-        mode: CallMode::Codec,
-        ..call("GetBook", r#"{"name": "a"}"#)
-    };
-    let plan = plan(call, |_| ()).unwrap();
+    let call = call("GetBook", r#"{"name": "a"}"#);
+    let plan = plan(call, |options| options.calls.mode = CallMode::Codec).unwrap();
     assert!(plan.prepared[0].body().is_empty());
     let mut flight = Flight::new(&plan);
-    let mut peer = Slow {
-        room: 1000,
-        taken: Vec::new(),
-        ended: false,
-    };
+    let mut peer = Slow::with_room(1000);
     flight.advance(&mut peer);
     assert_eq!(
         (peer.taken.as_slice(), peer.ended),
@@ -346,7 +343,7 @@ fn unary(script: impl FnOnce(&mut Flight<'_>)) -> (FailureKind, String) {
 fn a_call_that_failed_is_counted_by_what_was_wrong() {
     let grpc = ("content-type", "application/grpc");
     type Case<'a> = (FailureKind, &'a str, &'a dyn Fn(&mut Flight<'_>));
-    let cases: [Case<'_>; 12] = [
+    let cases: [Case<'_>; 14] = [
         (
             FailureKind::Status,
             "grpc-status 13 INTERNAL: all is lost",
@@ -423,6 +420,22 @@ fn a_call_that_failed_is_counted_by_what_was_wrong() {
             flight.sink().data(ID, &[1, 0, 0, 0, 0]);
             flight.end(Some(&[("grpc-status", "0")]));
         }),
+        (
+            FailureKind::Protocol,
+            "\"snappy\", which was not offered",
+            &|flight| {
+                let encoding = ("grpc-encoding", "snappy");
+                flight.head(200, &[grpc, encoding]);
+                flight.sink().data(ID, &[1, 0, 0, 0, 0]);
+                flight.end(Some(&[("grpc-status", "0")]));
+            },
+        ),
+        // Only a response of a head alone has its status there.
+        (FailureKind::Protocol, "no grpc-status", &|flight| {
+            flight.head(200, &[grpc, ("grpc-status", "0")]);
+            flight.message(b"");
+            flight.end(None);
+        }),
         (FailureKind::Protocol, "7", &|flight| {
             flight.ok_head();
             flight.sink().data(ID, &[7, 0, 0, 0, 0]);
@@ -438,11 +451,10 @@ fn a_call_that_failed_is_counted_by_what_was_wrong() {
 
 #[test]
 fn a_reset_after_the_deadline_is_the_deadline() {
-    let call = Call {
-        deadline: Some(Duration::from_millis(50)),
-        ..call("GetBook", "{}")
-    };
-    let plan = plan(call, |_| ()).unwrap();
+    let plan = plan(call("GetBook", "{}"), |options| {
+        options.calls.deadline = Some(Duration::from_millis(50));
+    })
+    .unwrap();
     let reset = StreamError {
         kind: ErrorKind::Reset,
         unprocessed: Unprocessed::Unknown,
@@ -455,5 +467,423 @@ fn a_reset_after_the_deadline_is_the_deadline() {
         flight.sink().fail(ID, reset);
         assert_eq!(flight.failure().0, kind, "after {after} ms");
         assert_eq!(flight.tally.recorder.censored, censored);
+    }
+}
+
+/// A call of `LookUpBooks` that sends so many messages, each of eight bytes.
+fn conversation(count: u64, change: impl FnOnce(&mut Options)) -> Plan {
+    plan(call("LookUpBooks", r#"{"name": "a"}"#), |options| {
+        options.calls.count = Some(count);
+        change(options);
+    })
+    .unwrap()
+}
+
+#[test]
+fn as_many_messages_are_under_way_as_may_be_and_each_is_timed_to_its_answer() {
+    let plan = conversation(6, |options| options.calls.in_flight = Some(3));
+    let mut flight = Flight::new(&plan);
+    let mut peer = Slow::with_room(1000);
+    flight.now = 10 * MILLISECOND;
+    flight.advance(&mut peer);
+    assert_eq!((peer.messages(), peer.ended), (3, false));
+    flight.ok_head();
+    flight.now = 13 * MILLISECOND;
+    flight.message(b"");
+    flight.message(b"");
+    flight.advance(&mut peer);
+    assert_eq!(peer.messages(), 5);
+    // One of the first three, and those two, in one read.
+    flight.now = 20 * MILLISECOND;
+    for _ in 0..3 {
+        flight.message(b"");
+    }
+    flight.advance(&mut peer);
+    assert_eq!((peer.messages(), peer.ended), (6, true));
+    flight.now = 21 * MILLISECOND;
+    flight.message(b"");
+    flight.end(Some(&[("grpc-status", "0")]));
+    let recorder = &mut flight.tally.recorder;
+    assert_eq!((recorder.ok, recorder.early.count), (1, 0));
+    let latency = recorder.calls().message.summary();
+    let near = |found: Option<f64>, ms: f64| {
+        let found = found.unwrap();
+        assert!((found * 1e3 - ms).abs() < 0.05 * ms, "{found} {ms}");
+    };
+    // 3, 3, 10, 7, 7 and 1 ms.
+    assert_eq!(latency.count, 6);
+    near(latency.min, 1.0);
+    near(latency.max, 10.0);
+    near(latency.mean, 31.0 / 6.0);
+}
+
+#[test]
+fn answers_may_be_fewer_or_more_than_messages() {
+    let one_in_two = conversation(4, |options| options.calls.answers = Answers::OneIn(2));
+    let mut flight = Flight::new(&one_in_two);
+    let mut peer = Slow::with_room(1000);
+    flight.advance(&mut peer);
+    assert_eq!(peer.messages(), 2, "as many as have one answer");
+    flight.ok_head();
+    flight.message(b"");
+    flight.advance(&mut peer);
+    assert_eq!((peer.messages(), peer.ended), (4, true));
+    flight.message(b"");
+    flight.end(Some(&[("grpc-status", "0")]));
+    assert_eq!(flight.tally.recorder.ok, 1);
+    assert_eq!(flight.tally.recorder.calls().message.count(), 2);
+
+    let three_each = conversation(2, |options| options.calls.answers = Answers::Each(3));
+    let mut flight = Flight::new(&three_each);
+    let mut peer = Slow::with_room(1000);
+    flight.ok_head();
+    for (answers, sent) in [(0, 1), (1, 1), (1, 1), (1, 2), (3, 2)] {
+        for _ in 0..answers {
+            flight.message(b"");
+        }
+        flight.advance(&mut peer);
+        assert_eq!(peer.messages(), sent);
+    }
+    assert_eq!(flight.tally.recorder.calls().message.count(), 2);
+
+    let any = conversation(50, |options| options.calls.answers = Answers::Any);
+    let mut flight = Flight::new(&any);
+    let mut peer = Slow::with_room(1000);
+    flight.advance(&mut peer);
+    assert_eq!(
+        (peer.messages(), peer.ended),
+        (50, true),
+        "nothing is awaited"
+    );
+}
+
+#[test]
+fn messages_leave_at_their_rate_and_are_timed_from_when_they_were_due() {
+    let plan = conversation(10, |options| {
+        options.calls.message_rate = Some(1000.0);
+        options.calls.in_flight = Some(2);
+    });
+    let mut flight = Flight::new(&plan);
+    let mut peer = Slow::with_room(1000);
+    flight.advance(&mut peer);
+    assert_eq!(peer.messages(), 1);
+    let next = flight.exchanges.calls.next_timer().unwrap();
+    assert_eq!(next, 1 + MILLISECOND);
+    flight.now = next;
+    flight.advance(&mut peer);
+    assert_eq!(peer.messages(), 2);
+    // The third is due at 2 ms, and has to wait for an answer until 7.
+    flight.now = 7 * MILLISECOND;
+    flight.advance(&mut peer);
+    assert_eq!(peer.messages(), 2);
+    flight.ok_head();
+    flight.message(b"");
+    flight.message(b"");
+    flight.advance(&mut peer);
+    assert_eq!(peer.messages(), 4, "what was due is not forgotten");
+    flight.now = 8 * MILLISECOND;
+    flight.message(b"");
+    let latency = flight.tally.recorder.calls().message.summary();
+    assert_eq!(latency.count, 3);
+    let most = latency.max.unwrap();
+    assert!((0.0069..0.0071).contains(&most), "{most}");
+}
+
+#[test]
+fn a_stream_that_lasts_a_time_ends_its_messages_then() {
+    for (half_close, ends) in [(HalfClose::Sent, true), (HalfClose::Never, false)] {
+        let plan = plan(call("LookUpBooks", r#"{"name": "a"}"#), |options| {
+            options.calls.stream_duration = Some(Duration::from_millis(5));
+            options.calls.half_close = half_close;
+        })
+        .unwrap();
+        let mut flight = Flight::new(&plan);
+        let mut peer = Slow::with_room(1000);
+        flight.ok_head();
+        for millisecond in 1..=4 {
+            flight.now = millisecond * MILLISECOND;
+            flight.advance(&mut peer);
+            assert_eq!((peer.messages(), peer.ended), (millisecond as usize, false));
+            flight.message(b"");
+        }
+        flight.now = 6 * MILLISECOND;
+        assert!(flight.exchanges.calls.next_timer().unwrap() <= flight.now);
+        flight.advance(&mut peer);
+        assert_eq!((peer.ended, peer.given_up), (ends, !ends));
+        if ends {
+            flight.end(Some(&[("grpc-status", "0")]));
+            assert_eq!(flight.statuses(), [("OK", 1)]);
+        } else {
+            assert_eq!(flight.statuses(), [("CANCELLED", 1)]);
+        }
+        let recorder = &flight.tally.recorder;
+        assert_eq!((recorder.ok, recorder.failures.total()), (1, 0));
+        assert_eq!(recorder.early.count, 0);
+        assert_eq!(flight.exchanges.in_flight(), 0);
+    }
+}
+
+#[test]
+fn a_stream_of_the_server_that_has_lasted_long_enough_is_given_up_and_ok() {
+    let plan = plan(call("WatchBooks", "{}"), |options| {
+        options.calls.stream_duration = Some(Duration::from_millis(5));
+    })
+    .unwrap();
+    let mut flight = Flight::new(&plan);
+    let mut peer = Slow::with_room(0);
+    flight.ok_head();
+    // Two reads, of two messages and of one.
+    flight.now = 3 * MILLISECOND + 1;
+    let two = b"\0\0\0\0\0\0\0\0\0\0";
+    flight.sink().data(ID, two);
+    flight.now += MILLISECOND;
+    flight.message(b"");
+    flight.now += 2 * MILLISECOND;
+    flight.advance(&mut peer);
+    assert!(peer.given_up);
+    assert_eq!(flight.statuses(), [("CANCELLED", 1)]);
+    let recorder = &mut flight.tally.recorder;
+    assert_eq!((recorder.ok, recorder.calls().received), (1, 3));
+    // Both of one read have come 3 ms after the begin: none took nothing.
+    let latency = recorder.calls().message.summary();
+    assert_eq!(latency.count, 3);
+    assert!(
+        (0.00099..0.00101).contains(&latency.min.unwrap()),
+        "{latency:?}"
+    );
+    assert!(
+        (0.00299..0.00301).contains(&latency.max.unwrap()),
+        "{latency:?}"
+    );
+}
+
+#[test]
+fn our_direction_may_stay_open_until_all_has_been_answered() {
+    let plan = conversation(2, |options| {
+        options.calls.half_close = HalfClose::Answered;
+        options.calls.in_flight = Some(2);
+    });
+    let mut flight = Flight::new(&plan);
+    let mut peer = Slow::with_room(1000);
+    flight.advance(&mut peer);
+    flight.ok_head();
+    flight.message(b"");
+    flight.advance(&mut peer);
+    assert_eq!((peer.messages(), peer.ended), (2, false));
+    flight.message(b"");
+    flight.advance(&mut peer);
+    assert!(peer.ended);
+}
+
+#[test]
+fn a_call_counts_as_ok_by_the_status_that_is_expected() {
+    let missing = |flight: &mut Flight<'_>| {
+        flight.ok_head();
+        flight.end(Some(&[("grpc-status", "5")]));
+    };
+    let expect = |options: &mut Options| options.calls.expected = vec![Code::NotFound];
+    let plan = plan(call("GetBook", "{}"), expect).unwrap();
+    let mut flight = Flight::new(&plan);
+    missing(&mut flight);
+    assert_eq!(
+        (flight.tally.recorder.ok, flight.statuses()),
+        (1, vec![("NOT_FOUND", 1)])
+    );
+    let lasted: Vec<_> = flight.tally.recorder.calls().lasted().collect();
+    assert_eq!(
+        (lasted.len(), lasted[0].0, lasted[0].1.count()),
+        (1, "NOT_FOUND", 1)
+    );
+
+    let mut flight = Flight::new(&plan);
+    flight.ok_head();
+    flight.message(b"");
+    flight.end(Some(&[("grpc-status", "0")]));
+    let (kind, text) = flight.failure();
+    assert_eq!(kind, FailureKind::Status);
+    assert!(text.contains("NOT_FOUND was expected"), "{text}");
+}
+
+#[test]
+fn each_end_of_a_call_has_a_status() {
+    let reset = |kind, code| StreamError {
+        kind,
+        unprocessed: Unprocessed::Unknown,
+        code,
+        reason: "over",
+    };
+    type Script<'a> = &'a dyn Fn(&mut Flight<'_>);
+    let cases: [(&str, Script<'_>); 5] = [
+        ("UNAVAILABLE", &|flight| {
+            flight.head(503, &[("content-type", "text/html")]);
+            flight.end(None);
+        }),
+        ("CANCELLED", &|flight| {
+            flight.sink().fail(ID, reset(ErrorKind::Reset, Some(8)));
+        }),
+        ("UNAVAILABLE", &|flight| {
+            flight.sink().fail(ID, reset(ErrorKind::Closed, None));
+        }),
+        ("INTERNAL", &|flight| {
+            flight.ok_head();
+            flight.sink().data(ID, &[0, 0, 0, 0, 9, 1]);
+            flight.end(Some(&[("grpc-status", "0")]));
+        }),
+        ("UNKNOWN", &|flight| {
+            flight.head(200, &[("content-type", "text/html")]);
+            flight.end(None);
+        }),
+    ];
+    let plan = plan(call("GetBook", "{}"), |_| ()).unwrap();
+    for (status, script) in cases {
+        let mut flight = Flight::new(&plan);
+        script(&mut flight);
+        assert_eq!(flight.statuses(), [(status, 1)]);
+        assert_eq!(flight.tally.recorder.failures.total(), 1);
+    }
+}
+
+#[test]
+fn a_message_that_is_too_large_ends_the_call() {
+    for mode in [CallMode::Wire, CallMode::Codec] {
+        let plan = plan(call("GetBook", "{}"), |options| {
+            options.calls.max_message = 4;
+            options.calls.mode = mode;
+        })
+        .unwrap();
+        let mut flight = Flight::new(&plan);
+        flight.ok_head();
+        flight.sink().data(ID, &[0, 0, 0, 0, 5, 1]);
+        let (kind, text) = flight.failure();
+        assert_eq!(kind, FailureKind::Limit);
+        assert!(
+            text.contains("limit of 4") && text.contains("--max-message"),
+            "{text}"
+        );
+        assert_eq!(flight.statuses(), [("RESOURCE_EXHAUSTED", 1)]);
+        // What else comes is no call's.
+        flight.sink().data(ID, &[1, 2, 3, 4]);
+        flight.end(Some(&[("grpc-status", "0")]));
+        assert_eq!(flight.tally.recorder.failures.total(), 1);
+        let mut peer = Slow::with_room(0);
+        flight.advance(&mut peer);
+        assert!(peer.given_up);
+    }
+}
+
+#[test]
+fn messages_that_had_not_left_when_the_server_ended_the_call_are_not_counted_as_sent() {
+    // Small ones go with the head of the call.
+    let plan = plan(call("ImportBooks", r#"{"parent": "a"}"#), |options| {
+        options.calls.count = Some(100);
+    })
+    .unwrap();
+    let mut flight = Flight::new(&plan);
+    flight.tally.recorder.calls().sent += 100;
+    flight.ok_head();
+    flight.message(b"");
+    // Eight bytes each.
+    flight.sink().unsent(ID, 721);
+    flight.end(Some(&[("grpc-status", "0")]));
+    assert_eq!(flight.tally.recorder.calls().sent, 9);
+    assert_eq!(flight.tally.recorder.early.count, 1);
+}
+
+/// The content of the request of this number.
+fn content_of(plan: &Plan, number: u64) -> Vec<u8> {
+    let mut changing = plan.changing[0].clone().unwrap();
+    let request = changing.write(
+        trilane_wire::Encoding::H2,
+        number,
+        crate::scenario::Values::NONE,
+    );
+    request.unwrap().body().to_vec()
+}
+
+#[test]
+fn a_message_may_be_another_one_in_each_call() {
+    let json = r#"{"name": "shelves/{rand:1-9}/books/{seq}"}"#;
+    let plan = plan(call("GetBook", json), |_| ()).unwrap();
+    let schema = &plan.calls.as_ref().unwrap().first().method;
+    let name = |number| {
+        let content = content_of(&plan, number);
+        let message = schema.decode_request(&content[frame::PREFIX..]).unwrap();
+        let name = message.get_field_by_name("name").unwrap();
+        name.as_str().unwrap().to_owned()
+    };
+    for number in [0, 7, 123_456] {
+        let name = name(number);
+        assert!(name.ends_with(&format!("/books/{number}")), "{name}");
+    }
+    assert_eq!(name(7), name(7));
+}
+
+#[test]
+fn messages_of_streams_are_numbered_over_the_run() {
+    let plan = plan(call("LookUpBooks", r#"{"name": "{seq}"}"#), |options| {
+        options.calls.count = Some(3);
+        options.calls.in_flight = Some(3);
+    })
+    .unwrap();
+    let call = plan.calls.as_ref().unwrap().first();
+    let mut out = Vec::new();
+    let mut scratch = super::Scratch::default();
+    for (number, index) in [(0, 0), (0, 2), (2, 1)] {
+        call.encode(number, index, &mut scratch, &mut out).unwrap();
+    }
+    assert_eq!(
+        out,
+        b"\0\0\0\0\x03\x0a\x010\0\0\0\0\x03\x0a\x012\0\0\0\0\x03\x0a\x017"
+    );
+}
+
+#[test]
+fn templates_that_make_no_message_are_told_before_the_run() {
+    let told = refusal(call("GetBook", r#"{"name": {seq}}"#), |_| ());
+    assert!(
+        told.contains("message 0") && told.contains("name"),
+        "{told}"
+    );
+    let told = refusal(call("GetBook", r#"{"nam": "{seq}"}"#), |_| ());
+    assert!(told.contains("nam"), "{told}");
+    let told = refusal(
+        call("GetBook", r#"{"name": "{csv:/no/such.csv:a}"}"#),
+        |_| (),
+    );
+    assert!(told.contains("cannot read /no/such.csv"), "{told}");
+}
+
+#[test]
+fn what_is_about_streams_is_refused_where_there_are_none() {
+    type Change<'a> = &'a dyn Fn(&mut Options);
+    let cases: [(&str, &str, Change<'_>); 8] = [
+        ("GetBook", "--message-rate", &|o| {
+            o.calls.message_rate = Some(1.0)
+        }),
+        ("WatchBooks", "--half-close", &|o| {
+            o.calls.half_close = HalfClose::Never
+        }),
+        ("GetBook", "--stream-duration", &|o| {
+            o.calls.stream_duration = Some(Duration::from_secs(1));
+        }),
+        ("ImportBooks", "--messages-in-flight", &|o| {
+            o.calls.in_flight = Some(2)
+        }),
+        ("WatchBooks", "--answers", &|o| {
+            o.calls.answers = Answers::Any
+        }),
+        ("LookUpBooks", "--messages-in-flight 10", &|o| {
+            o.calls.answers = Answers::OneIn(10);
+            o.calls.in_flight = Some(9);
+        }),
+        ("LookUpBooks", "--answers any", &|o| {
+            o.calls.answers = Answers::Any;
+            o.calls.in_flight = Some(9);
+        }),
+        ("GetBook", "--max-message 4m", &|o| o.calls.max_message = 0),
+    ];
+    for (method, told, change) in cases {
+        let found = refusal(call(method, "{}"), change);
+        assert!(found.contains(told), "{found}");
     }
 }

@@ -81,6 +81,10 @@ impl Events for StepSink<'_, '_> {
         }
     }
 
+    fn goaway(&mut self, code: u64, debug: &[u8]) {
+        self.tally.know_goaway(code, debug);
+    }
+
     fn fail(&mut self, id: StreamId, error: StreamError) {
         self.exchanges
             .fail(id, error, self.now, self.cause, self.tally);

@@ -104,6 +104,8 @@ pub(crate) struct Serve {
     /// How many events are the content of each answer, and how long after the one before each comes;
     /// not over QUIC.
     pub(crate) events: Option<(u32, Duration)>,
+    /// Over HTTP/2: requests are gRPC calls, and events the messages that they are answered with.
+    pub(crate) calls: bool,
     /// Bytes of content of each answer, not over HTTP/2; none: two of its own.
     pub(crate) content: Option<u32>,
     /// Requests are WebSocket sessions, accepted at once, in which it says this, each time after `delay`;
@@ -137,6 +139,7 @@ impl Serve {
             refuses: None,
             early: Early::Takes,
             events: None,
+            calls: false,
             content: None,
             conversation: None,
         }
@@ -185,6 +188,8 @@ pub(crate) struct Seen {
     pub(crate) unread: usize,
     /// HTTP/2: streams that the client has reset.
     pub(crate) resets: u64,
+    /// PINGs that came over HTTP/2.
+    pub(crate) pings: u64,
 }
 
 impl Seen {

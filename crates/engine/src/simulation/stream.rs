@@ -44,6 +44,8 @@ enum Asked {
     Said(u32, Vec<u8>),
     /// A stream is reset.
     Reset,
+    /// A PING, with what it has in it.
+    Ping(Vec<u8>),
 }
 
 /// A frame of HTTP/2.
@@ -110,6 +112,11 @@ impl StreamServer {
                 Some(Asked::Request(id)) => self.respond(id, at, seen, &mut planned),
                 Some(Asked::Session(id, key)) => self.accept(id, &key, seen, &mut planned),
                 Some(Asked::Reset) => seen.resets += 1,
+                Some(Asked::Ping(payload)) => {
+                    seen.pings += 1;
+                    let answer = frame(6, 1, 0, &payload);
+                    self.say(Duration::ZERO, &answer, 0, &mut planned);
+                }
                 Some(Asked::Said(id, bytes)) => self.hear(id, &bytes, seen, &mut planned),
             }
         }
@@ -231,6 +238,9 @@ impl StreamServer {
         every: Duration,
         planned: &mut Planned,
     ) {
+        if self.serve.calls {
+            return self.stream_messages(id, delay, count, every, planned);
+        }
         const EVENT: &[u8] = b"data: x\n\n";
         for number in 0..count {
             let is_last = number + 1 == count;
@@ -249,6 +259,33 @@ impl StreamServer {
             }
             let complete = u64::from(is_last);
             self.say(delay + every * number, &bytes, complete, planned);
+        }
+    }
+
+    /// Answers a gRPC call with empty messages in the same way, and behind the last with status OK.
+    fn stream_messages(
+        &self,
+        id: u32,
+        delay: Duration,
+        count: u32,
+        every: Duration,
+        planned: &mut Planned,
+    ) {
+        const MESSAGE: &[u8] = &[0; 5];
+        for number in 0..count {
+            let mut bytes = Vec::new();
+            if number == 0 {
+                // `:status: 200`, and `content-type` with a value of its own (RFC 7541 §6.2.2).
+                let head = [&[0x88, 0x0f, 0x10, 16], &b"application/grpc"[..]].concat();
+                bytes.extend(frame(1, 0x4, id, &head));
+            }
+            bytes.extend(frame(0, 0, id, MESSAGE));
+            let is_last = number + 1 == count;
+            if is_last {
+                let trailers = [&[0x00, 11], &b"grpc-status"[..], &[1, b'0']].concat();
+                bytes.extend(frame(1, 0x5, id, &trailers));
+            }
+            self.say(delay + every * number, &bytes, u64::from(is_last), planned);
         }
     }
 
@@ -299,7 +336,7 @@ impl StreamServer {
                     Asked::Reset
                 }
                 (4, 0) => Asked::Answer(frame(4, 1, 0, &[])),
-                (6, 0) => Asked::Answer(frame(6, 1, 0, &payload)),
+                (6, 0) => Asked::Ping(payload),
                 _ => Asked::Nothing,
             })
         }

@@ -214,7 +214,7 @@ fn version(options: &Options, url: &str) -> Result<Version, PlanError> {
 /// Refuses what else was asked for and has no meaning here.
 fn check_others(options: &Options, version: Version) -> Result<(), PlanError> {
     let refused = [
-        ("--grpc", options.call.is_some()),
+        ("--grpc", options.are_calls()),
         ("-X", options.method.is_some()),
         ("--scenario", options.scenario.is_some()),
         ("--requests or --har", !options.listed.is_empty()),

@@ -140,6 +140,10 @@ impl Events for SocketSink<'_, '_> {
         self.finish(id, Err(verdict));
     }
 
+    fn goaway(&mut self, code: u64, debug: &[u8]) {
+        self.tally.know_goaway(code, debug);
+    }
+
     fn fail(&mut self, id: StreamId, error: StreamError) {
         if self.exchanges.sessions.live(id).is_some() {
             self.exchanges

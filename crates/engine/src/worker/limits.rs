@@ -53,6 +53,23 @@ impl Worker<'_> {
         Ok(())
     }
 
+    /// Has connections whose time it is ask whether the server is there; one whose last PING has not been answered
+    /// by now is lost.
+    pub(super) fn ping_due(&mut self, now: u64) -> Result<(), RunError> {
+        while let Some(index) = self.keepalives.as_mut().and_then(|due| due.expired(now)) {
+            let link = &mut self.links[index as usize];
+            let outcome = link.ping(now, &mut self.context);
+            let is_there = outcome.is_ok();
+            self.after(index, outcome)?;
+            if let (true, Some(keepalives), Some(every)) =
+                (is_there, &mut self.keepalives, self.plan.keepalive)
+            {
+                keepalives.arm(index, now + every.as_nanos() as u64);
+            }
+        }
+        Ok(())
+    }
+
     /// Lets QUIC connections whose timer has passed do what they have to.
     pub(super) fn fire_timers(&mut self, now: u64) -> Result<(), RunError> {
         while let Some(index) = self.timers.expired(now) {

@@ -77,6 +77,15 @@ impl Worker<'_> {
         Ok(())
     }
 
+    /// Lets gRPC streams send the messages that are due, and end when they have lasted as long as they may.
+    pub(super) fn go_on_with_streams(&mut self, now: u64) -> Result<(), RunError> {
+        while let Some(index) = self.streams.as_mut().and_then(|due| due.expired(now)) {
+            let outcome = self.links[index as usize].pump(now, &mut self.context);
+            self.after(index, outcome)?;
+        }
+        Ok(())
+    }
+
     /// Sends what is due on a link that has had room.
     pub(super) fn send_on(&mut self, index: u32, now: u64) -> Result<(), RunError> {
         let link = &mut self.links[index as usize];

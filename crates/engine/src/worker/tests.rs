@@ -1,6 +1,8 @@
 //! Runs of one worker against scripted servers, in virtual time.
 
+mod calls;
 mod early_data;
+mod keepalive;
 mod origins;
 mod pacing;
 mod random;

@@ -111,6 +111,11 @@ fn wrong_files_are_told() {
             .unwrap_err()
             .to_string()
     };
+    let text = told("// A comment.\n/* Another. */ edition = \"2023\";\nmessage X {}");
+    assert!(
+        text.contains("x.proto is written in edition 2023") && text.contains("--descriptor-set"),
+        "{text}"
+    );
     let text = told("syntax = \"proto3\";\nmesage X {}");
     assert!(
         text.contains("x.proto:2:1: expected") && !text.contains('\n'),

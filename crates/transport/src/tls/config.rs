@@ -68,6 +68,11 @@ impl Config {
                     rustls::Error::InconsistentKeys(_) => Error(format!(
                         "the key in {key_file} does not belong to the first certificate in {chain_file}"
                     )),
+                    rustls::Error::InvalidCertificate(error) if words::is_of_old_version(&error) => {
+                        Error(format!(
+                            "{chain_file} is no X.509 certificate of version 3, as TLS wants it: issue one with extensions (openssl x509 -req -extfile FILE)"
+                        ))
+                    }
                     error => Error(format!(
                         "{chain_file} and {key_file} cannot be used as a client certificate: {error}"
                     )),

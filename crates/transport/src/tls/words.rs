@@ -71,8 +71,16 @@ fn certificate(error: &CertificateError, server: &str) -> String {
                 "the certificate of {server} is an authority's own: let it issue one for the server, or {UNCHECKED}"
             )
         }
+        error if is_of_old_version(error) => format!(
+            "the certificate of {server} is no X.509 certificate of version 3, as TLS wants it: issue one with extensions, or {UNCHECKED}"
+        ),
         error => format!("the certificate of {server} is not acceptable: {error}; to {UNCHECKED}"),
     }
+}
+
+/// Whether a certificate is refused as it is of version 1 or 2, for which rustls has no variant of its own.
+pub(super) fn is_of_old_version(error: &CertificateError) -> bool {
+    matches!(error, CertificateError::Other(other) if other.0.to_string().contains("UnsupportedCertVersion"))
 }
 
 fn alert(alert: AlertDescription, server: &str, alpn: &[Vec<u8>]) -> String {

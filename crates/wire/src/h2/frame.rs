@@ -66,6 +66,9 @@ pub(super) mod code {
     pub(in crate::h2) const ENHANCE_YOUR_CALM: u32 = 11;
 }
 
+/// What our PINGs have in them (RFC 9113 §6.7: any eight bytes).
+pub(super) const OPAQUE: [u8; 8] = *b"trilane?";
+
 /// A frame header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {

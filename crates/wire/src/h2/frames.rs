@@ -5,7 +5,8 @@ use std::mem;
 use super::Connection;
 use super::flood::cost;
 use super::frame::{
-    self, Header, MAX_31_BITS, MAX_MAX_FRAME, MIN_MAX_FRAME, code, error, flag, kind, setting,
+    self, Header, MAX_31_BITS, MAX_MAX_FRAME, MIN_MAX_FRAME, OPAQUE, code, error, flag, kind,
+    setting,
 };
 use super::receive::Block;
 use super::streams::Sending;
@@ -31,7 +32,7 @@ impl Connection {
             kind::WINDOW_UPDATE => self.window_update(header, payload, events, out),
             kind::RST_STREAM => self.rst_stream(header, payload, events),
             kind::SETTINGS => self.settings(header, payload, out),
-            kind::PING => self.ping(header, payload, out),
+            kind::PING => self.pinged(header, payload, out),
             kind::GOAWAY => self.goaway(header, payload, events),
             kind::PRIORITY => self.priority(header, payload, events, out),
             kind::PUSH_PROMISE => Err(error(
@@ -274,7 +275,7 @@ impl Connection {
         Ok(())
     }
 
-    fn ping(
+    fn pinged(
         &mut self,
         header: Header,
         payload: &[u8],
@@ -285,6 +286,10 @@ impl Connection {
         }
         if payload.len() != 8 {
             return Err(error_size());
+        }
+        if header.has(flag::ACK) && self.pings > 0 && payload == OPAQUE {
+            self.pings = 0;
+            return Ok(());
         }
         self.flood.spend(cost::PING, "a flood of PING")?;
         if !header.has(flag::ACK) {
@@ -321,6 +326,7 @@ impl Connection {
         }
         self.flood.spend(cost::IGNORED, "a flood of GOAWAY")?;
         self.goaway = Some(last);
+        events.goaway(u64::from(code), payload.get(8..).unwrap_or_default());
         self.queue.retain(|&number| number <= last);
         self.uploads.remove_above(last);
         for stream in self.streams.remove_above(last) {

@@ -23,7 +23,9 @@ use std::collections::VecDeque;
 
 use self::blocks::Blocks;
 use self::flood::Flood;
-use self::frame::{DEFAULT_WINDOW, MAX_31_BITS, MAX_MAX_FRAME, MIN_MAX_FRAME, code, kind, setting};
+use self::frame::{
+    DEFAULT_WINDOW, MAX_31_BITS, MAX_MAX_FRAME, MIN_MAX_FRAME, OPAQUE, code, kind, setting,
+};
 use self::receive::Input;
 use self::resets::Resets;
 use self::section::Memo;
@@ -98,6 +100,8 @@ pub struct Connection {
     failure: Option<ConnectionError>,
     /// The last stream of the peer's GOAWAY, once there is one.
     goaway: Option<u32>,
+    /// PINGs of ours that have not been answered.
+    pings: u32,
     closed: bool,
 
     streams: Streams,
@@ -158,6 +162,7 @@ impl Connection {
             peer: PeerSettings::default(),
             failure: None,
             goaway: None,
+            pings: 0,
             closed: false,
             streams: Streams::new(),
             next_id: 1,
@@ -240,6 +245,19 @@ impl Connection {
             self.resets.add(number);
             frame::write_rst_stream(number, code::CANCEL, out);
         }
+    }
+
+    /// Writes a PING (RFC 9113 §6.7), by which the peer shows that it is there.
+    pub fn ping(&mut self, out: &mut Vec<u8>) {
+        if self.failure.is_none() && !self.closed {
+            self.pings = self.pings.saturating_add(1);
+            frame::write(kind::PING, 0, 0, &OPAQUE, out);
+        }
+    }
+
+    /// How many PINGs of [`Self::ping`] have not been answered.
+    pub fn unanswered_pings(&self) -> u32 {
+        self.pings
     }
 
     /// Writes GOAWAY(NO_ERROR) and takes no more requests; those outstanding go on.

@@ -128,11 +128,7 @@ impl Request {
             body: Arc::default(),
             ..parts.clone()
         };
-        let streamed = Streamed {
-            length: None,
-            framing,
-        };
-        Self::prepare(&parts, Some(streamed), false)
+        Self::prepare(&parts, Some(Streamed::unknown(framing)), false)
     }
 
     /// Prepares the opening handshake of a WebSocket over HTTP/1.1 (RFC 6455 §4.1), with the fields that it

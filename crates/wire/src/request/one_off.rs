@@ -69,6 +69,16 @@ pub(crate) struct Streamed {
     pub(crate) framing: Framing,
 }
 
+impl Streamed {
+    /// Content of a length that is not known.
+    pub(crate) fn unknown(framing: Framing) -> Self {
+        Self {
+            length: None,
+            framing,
+        }
+    }
+}
+
 /// How HTTP/1.1 tells where streamed content ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {

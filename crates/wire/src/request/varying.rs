@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Encoding, Indexing, PATH, Request, RequestError, RequestParts};
+use super::{Encoding, Framing, Indexing, PATH, Request, RequestError, RequestParts, Streamed};
 use crate::field;
 use crate::hpack::ENTRY_OVERHEAD;
 use crate::{hpack, qpack};
@@ -54,6 +54,31 @@ impl Varying {
         names: &[&str],
         content_varies: bool,
     ) -> Result<Self, RequestError> {
+        Self::prepare(parts, path_varies, names, content_varies, None)
+    }
+
+    /// Prepares a request whose content follows by `write`, of a length that is not known, as
+    /// [`Request::streamed`] does; else as [`Self::new`] does. The body of `parts` is not sent.
+    pub fn streamed(
+        parts: &RequestParts<'_>,
+        path_varies: bool,
+        names: &[&str],
+    ) -> Result<Self, RequestError> {
+        let parts = RequestParts {
+            body: Arc::default(),
+            ..parts.clone()
+        };
+        let streamed = Streamed::unknown(Framing::Chunked);
+        Self::prepare(&parts, path_varies, names, false, Some(streamed))
+    }
+
+    fn prepare(
+        parts: &RequestParts<'_>,
+        path_varies: bool,
+        names: &[&str],
+        content_varies: bool,
+        streamed: Option<Streamed>,
+    ) -> Result<Self, RequestError> {
         let parts = RequestParts {
             repeated: false,
             ..parts.clone()
@@ -78,7 +103,8 @@ impl Varying {
         {
             return Err(RequestError::Forbidden(name.clone()));
         }
-        let request = Request::prepare(&parts, None, !content_varies)?;
+        let tells_length = !content_varies && streamed.is_none();
+        let request = Request::prepare(&parts, streamed, tells_length)?;
 
         let path = parts.method.len() + 1;
         let varying_path = if path_varies { parts.path.len() } else { 0 };
@@ -228,7 +254,8 @@ impl Varying {
         request.decoded_bytes = bytes;
         if version == Encoding::H3 {
             let section = [&*self.qpack[0], &self.changed, &*self.qpack[1]];
-            request.h3.write(section, &request.body, false);
+            let is_streamed = request.streamed.is_some();
+            request.h3.write(section, &request.body, is_streamed);
         }
     }
 

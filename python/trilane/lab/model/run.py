@@ -44,6 +44,7 @@ from trilane.lab.model.traffic import (
 from trilane.lab.model.validity import Reason, RunValidity
 
 SCHEMA: Literal["trilane.run/1"] = "trilane.run/1"
+RpcKind: TypeAlias = Literal["unary", "server_streaming", "client_streaming", "bidi_streaming"]
 SettingName: TypeAlias = Annotated[str, Meta(pattern="^[a-z][a-z0-9_]*$")]
 Settings: TypeAlias = dict[SettingName, Count | None]
 """Name of a setting, in lower case with underscores, to its value in the unit that its RFC gives;
@@ -191,6 +192,8 @@ class Asked(Record, frozen=True):
     """Most handshakes under way at a time."""
     connect_rate_per_s: Amount | None
     """Connections begun in a second."""
+    keepalive_s: Amount | None
+    """Seconds between the PINGs of each connection; null where it sent none of its own accord."""
     requests_per_connection: Positive | None
     """Requests after which a connection is closed and replaced."""
     connect_to: str | None
@@ -414,13 +417,60 @@ class Codec(Record, frozen=True):
     """To decode one, with the reading of its frame and its decompression."""
 
 
+class MessageRates(Record, frozen=True):
+    """Messages per second of the measured window."""
+
+    sent: Amount
+    """Begun to be sent."""
+    received: Amount
+    """Received whole."""
+
+
+class Method(Record, frozen=True):
+    """The calls of one of several methods."""
+
+    method: str
+    """As package.Service/Method."""
+    kind: RpcKind
+    """Which sides send streams of messages."""
+    ok: Count
+    """Calls that ended as expected."""
+    failed: Count
+    """Calls that had been sent and did not."""
+    latency: Distribution
+    """From the first byte sent to the end of the ok ones."""
+
+
+class Streams(Record, frozen=True):
+    """How streams of messages were sent."""
+
+    messages: Count | None
+    """Messages that each call sends; null where they were as many as there was time for."""
+    messages_in_flight: Count | None
+    """Messages of a call that might be without an answer; null where none was awaited."""
+    answers: str | None
+    """Answers to each message, such as `1`, `3` or `1/10`; null where none was awaited."""
+    message_rate_per_s: Amount | None
+    """Messages per second that each stream was to send."""
+    duration_s: Amount | None
+    """How long each stream was to last."""
+    half_close: Literal["sent", "answered", "never"]
+    """When we ended our direction: with the last message, with its answer, or never."""
+
+
 class Grpc(Record, frozen=True):
     """What is known of gRPC calls."""
 
     method: str
     """As package.Service/Method."""
-    kind: Literal["unary", "server_streaming", "client_streaming", "bidi_streaming"]
+    kind: RpcKind
     """Which sides send streams of messages."""
+    methods: list[Method] | None
+    """The calls of each method, where there are several, of which `method` is the first; else
+    null.
+    """
+    protocol: Literal["grpc", "grpc-web", "connect"]
+    """How calls were written."""
     mode: Literal["wire", "codec"]
     """`wire`: requests encoded once, responses counted by their frames; `codec`: encoded and
     decoded in each call.
@@ -431,15 +481,27 @@ class Grpc(Record, frozen=True):
     """Whether messages were sent compressed with gzip."""
     deadline_s: Amount | None
     """What the server was told by grpc-timeout."""
+    max_message_bytes: Count
+    """The largest message that was taken."""
+    expected: list[str]
+    """Names of the statuses with which a call counted as ok."""
     messages: Messages
     """Messages of the measured window."""
+    messages_per_s: MessageRates
+    """The same per second of it."""
     status: dict[str, Positive]
-    """Calls by the name of their grpc-status."""
-    message_latency: Distribution | None
-    """Streams of messages from the server: from the message before, at first from the start of the
-    call, to the arrival of each; where each message is answered, from the request's; null for a
-    single response.
+    """Calls that ended by the name of their status, as a client of gRPC sees it: also of those that
+    were reset, whose connection was lost, or that took too long.
     """
+    status_latency: dict[str, Distribution]
+    """From the first byte sent to the end of these calls, by the name of their status."""
+    message_latency: Distribution | None
+    """Streams of messages from the server: from the read that brought messages before, at first
+    from the start of the call, to the arrival of each; where messages are answered, from the
+    message, or from when it was due, to its answer; null for a single response.
+    """
+    streams: Streams | None
+    """How streams were sent; null where no call was one."""
     codec: Codec | None
     """Mode `codec`: microseconds of wall clock for a message."""
 

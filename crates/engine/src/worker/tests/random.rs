@@ -34,6 +34,7 @@ fn serve() -> impl Strategy<Value = Serve> {
                 Serve {
                     delay: Duration::from_millis(delay),
                     latency: None,
+                    calls: false,
                     events: None,
                     answers,
                     ending,

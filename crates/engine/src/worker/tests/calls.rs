@@ -1,0 +1,140 @@
+//! gRPC calls against scripted servers.
+
+use std::time::SystemTime;
+
+use super::*;
+use crate::assemble::Machine;
+use crate::grpc::tests::call;
+use crate::grpc::{Answers, CallOptions};
+use crate::outcome::{Code, Outcome, Verdict};
+
+/// A run of so many milliseconds in which four calls are in flight.
+fn calling(method: &str, milliseconds: u64, asked: CallOptions) -> Options {
+    Options {
+        call: Some(call(method, "{}")),
+        calls: asked,
+        connections: 2,
+        streams: 2,
+        ..timed(0, milliseconds, Version::H2c)
+    }
+}
+
+/// A server that answers each call with so many messages, one each ten milliseconds.
+fn streaming(messages: u32) -> Vec<Story> {
+    vec![Story::Serve(Serve {
+        calls: true,
+        events: Some((messages, Duration::from_millis(10))),
+        ..Serve::well()
+    })]
+}
+
+/// The report of a run as a result.
+fn outcome(options: &Options, report: Report) -> Outcome {
+    let machine = Machine {
+        started_at: SystemTime::UNIX_EPOCH,
+        dns: Duration::ZERO,
+        steal: 0.0,
+        interrupted: false,
+    };
+    Outcome::new(
+        &Plan::new(options).unwrap(),
+        vec![report],
+        Vec::new(),
+        &machine,
+    )
+}
+
+#[test]
+fn streams_that_live_through_the_run_are_its_result() {
+    let options = Options {
+        // Less than the run, and more than from one message to the next.
+        timeout: Duration::from_millis(50),
+        ..calling("WatchBooks", 1000, CallOptions::default())
+    };
+    let (report, _) = run(&options, &addresses(1), streaming(1_000));
+    let mut report = report.unwrap();
+    let recorder = &mut report.recorder;
+    assert_eq!(
+        (recorder.started, recorder.ok, recorder.failures.total()),
+        (4, 0, 0)
+    );
+    let received = recorder.calls().received;
+    assert!((392..=400).contains(&received), "{received}");
+    let gap = recorder.calls().message.summary();
+    assert_eq!(gap.count, received);
+    let median = gap.p50.unwrap();
+    assert!((0.0099..0.0101).contains(&median), "{median}");
+    let outcome = outcome(&options, report);
+    let reasons = outcome.validity.reasons.iter();
+    let codes: Vec<_> = reasons.map(|reason| reason.code).collect();
+    assert!(!codes.contains(&Code::NothingOk), "{codes:?}");
+    assert_ne!(outcome.validity.verdict, Verdict::Invalid, "{codes:?}");
+    let per_second = outcome.grpc.unwrap().messages_per_s;
+    let received = per_second["received"].as_f64().unwrap();
+    assert!((390.0..401.0).contains(&received), "{received}");
+}
+
+#[test]
+fn a_stream_that_falls_silent_has_failed_with_a_hint() {
+    let options = Options {
+        timeout: Duration::from_millis(100),
+        ..calling("WatchBooks", 1000, CallOptions::default())
+    };
+    let stories = vec![Story::Serve(Serve {
+        calls: true,
+        // The second message comes too late.
+        events: Some((2, Duration::from_secs(5))),
+        ..Serve::well()
+    })];
+    let (report, _) = run(&options, &addresses(1), stories);
+    let mut recorder = report.unwrap().recorder;
+    assert_eq!(recorder.ok, 0);
+    let failed = recorder.failures.total();
+    assert!(failed >= 32, "{failed}");
+    let (kind, _, text) = recorder.failures.iter().next().unwrap();
+    assert_eq!(kind, FailureKind::Timeout);
+    assert!(
+        text.contains("1 had come") && text.contains("--timeout"),
+        "{text}"
+    );
+    let statuses: Vec<_> = recorder.calls().statuses().collect();
+    assert_eq!(statuses, [("DEADLINE_EXCEEDED", failed)]);
+}
+
+#[test]
+fn streams_last_as_long_as_they_may() {
+    let asked = CallOptions {
+        stream_duration: Some(Duration::from_millis(200)),
+        ..CallOptions::default()
+    };
+    let options = calling("WatchBooks", 1010, asked);
+    let (report, seen) = run(&options, &addresses(1), streaming(1_000));
+    let mut recorder = report.unwrap().recorder;
+    assert_eq!(recorder.failures.total(), 0);
+    // Five in a second, on each of four streams.
+    assert_eq!((recorder.ok, recorder.started), (20, 24));
+    assert_eq!(seen.resets, 20);
+    let statuses: Vec<_> = recorder.calls().statuses().collect();
+    assert_eq!(statuses, [("CANCELLED", 20)]);
+    let lasted = recorder.service.summary();
+    assert!(
+        lasted.min.unwrap() >= 0.1999 && lasted.max.unwrap() < 0.2002,
+        "{lasted:?}"
+    );
+}
+
+#[test]
+fn messages_have_a_rate_of_their_own_on_each_stream() {
+    let asked = CallOptions {
+        message_rate: Some(100.0),
+        stream_duration: Some(Duration::from_secs(60)),
+        answers: Answers::Any,
+        ..CallOptions::default()
+    };
+    let options = calling("LookUpBooks", 1000, asked);
+    let (report, _) = run(&options, &addresses(1), streaming(1_000));
+    let recorder = &mut report.unwrap().recorder;
+    assert_eq!((recorder.started, recorder.failures.total()), (4, 0));
+    let sent = recorder.calls().sent;
+    assert!((396..=404).contains(&sent), "{sent}");
+}

@@ -1,0 +1,243 @@
+"""`trilane load --grpc`: a message for each call, several methods in one run, and `--show`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from peers.grpc_recorder import Recorder, recorder
+from peers.grpc_schema import SERVICE, Schema
+from repository import native
+
+from .grpc_calls import IMPORT, LISTENERS, LOOK_UP, PROTO_FLAGS, UNARY, WATCH, grpc
+from .loading import Run, load, load_text
+
+if TYPE_CHECKING:
+    from peers.running import Peers
+
+_MODES = pytest.mark.parametrize("mode", ["wire", "codec"])
+
+
+@pytest.fixture(scope="module")
+def schema(descriptor_set: Path) -> Schema:
+    return Schema(descriptor_set)
+
+
+def calls(method: str, body: str, found: Recorder, *arguments: str) -> Run:
+    """Some calls to a recorder, one after the other."""
+    return load(
+        *("--grpc", f"{SERVICE}/{method}", "-b", body, *PROTO_FLAGS, "--h2c", "-c", "1"),
+        *arguments,
+        found.server.base,
+    )
+
+
+def names(schema: Schema, found: Recorder) -> list[str]:
+    """The names of the books that were asked for, in the order of the calls."""
+    kind = schema.type("GetBookRequest")
+    return [kind.FromString(payload).name for call in found.calls for _, payload in call.messages]
+
+
+@_MODES
+def test_messages_of_unary_calls_take_turns(schema: Schema, mode: str) -> None:
+    body = "\n".join(json.dumps({"name": name}) for name in "abc")
+    with recorder() as found:
+        run = calls("GetBook", body, found, "-n", "7", "--grpc-mode", mode)
+    assert run.good["grpc"]["messages"] == {"sent": 7, "received": 7}
+    assert names(schema, found) == list("abcabca")
+    assert run.good["plan"]["request"]["urls"] == 3
+
+
+@_MODES
+def test_a_template_is_another_message_in_each_call(
+    schema: Schema, mode: str, tmp_path: Path
+) -> None:
+    table = tmp_path / "books.csv"
+    table.write_text("id,title\n7,Seven\n8,Eight\n")
+    body = json.dumps({"name": f"{{csv:{table}:title}}/{{rand:1-3}}/{{seq}}"})
+    fields = ["-H", "x-number: {seq}", "-H", "x-same: yes"]
+    with recorder() as found:
+        run = calls("GetBook", body, found, "-n", "10", "--grpc-mode", mode, *fields)
+        assert run.good["grpc"]["status"] == {"OK": 10}
+    asked = [name.split("/") for name in names(schema, found)]
+    assert [title for title, _, _ in asked] == ["Seven", "Eight"] * 5
+    assert {number for _, number, _ in asked} <= {"1", "2", "3"}
+    assert [number for _, _, number in asked] == [str(number) for number in range(10)]
+    assert [call.field("x-number") for call in found.calls] == [str(n) for n in range(10)]
+    assert {call.field("x-same") for call in found.calls} == {"yes"}
+
+
+@_MODES
+def test_messages_of_streams_are_numbered(schema: Schema, mode: str) -> None:
+    body = '{"name": "{seq}"} {"name": "fixed"}'
+    with recorder(each=True) as found:
+        run = calls("LookUpBooks", body, found, "-n", "3", "--messages", "4", "--grpc-mode", mode)
+    assert run.good["grpc"]["messages"] == {"sent": 12, "received": 12}
+    numbered = [name for name in names(schema, found) if name != "fixed"]
+    assert numbered == [str(4 * call + at) for call in range(3) for at in (0, 2)]
+
+
+@pytest.mark.parametrize("name", LISTENERS)
+def test_servers_understand_what_changes(peers: Peers, name: str) -> None:
+    body = '{"name": "shelves/{rand:1-10}/books/{rand:1-100}"}'
+    for calling in (UNARY, LOOK_UP):
+        run = grpc(peers[name], "h2c", calling, "-n", "40", "-c", "2", body=body)
+        assert run.good["grpc"]["status"] == {"OK": 40}
+
+
+def test_encoded_messages_go_as_they_are(schema: Schema, tmp_path: Path) -> None:
+    made = [schema.make("GetBookRequest", name=name).SerializeToString() for name in "abc"]
+    # A field that the schema does not know.
+    made[2] += b"\x98\x06\x01"
+    one, all_three = tmp_path / "one.bin", tmp_path / "three.bin"
+    one.write_bytes(made[2])
+    all_three.write_bytes(b"".join(bytes([len(each)]) + each for each in made))
+    with recorder() as found:
+        calls("GetBook", f"@{one}", found, "-n", "1", "--message-format", "binary").good  # noqa: B018
+        calls("GetBook", f"@{all_three}", found, "-n", "3", "--message-format", "delimited").good  # noqa: B018
+    assert [payload for call in found.calls for _, payload in call.messages] == [made[2], *made]
+    wrong = calls("GetBook", f"@{one}", found, "-n", "1", "--message-format", "delimited")
+    assert wrong.code == 2, wrong
+    assert "--body" in wrong.message
+
+
+def test_messages_come_from_stdin(schema: Schema) -> None:
+    with recorder() as found:
+        done = subprocess.run(
+            [
+                *(native(), "load", "--grpc", UNARY.name, "-b", "@-", *PROTO_FLAGS, "--h2c"),
+                *("-n", "2", "-c", "1", found.server.base),
+            ],
+            input='{"name": "a"}\n{"name": "b"}\n',
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        )
+    assert "messages 2 sent, 2 received" in done.stdout
+    assert names(schema, found) == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", LISTENERS)
+def test_several_methods_take_turns_by_weight(peers: Peers, name: str, tmp_path: Path) -> None:
+    lines = [
+        {"grpc": UNARY.name, "body": {"name": "shelves/{rand:1-9}/books/1"}, "weight": 3},
+        {
+            "grpc": UNARY.name,
+            "body": {"name": "shelves/1/books/99999"},
+            "expect": {"status": "NOT_FOUND"},
+        },
+        {"grpc": f"{SERVICE}/WatchBooks", "body": WATCH.messages[0]},
+        {"grpc": LOOK_UP.name, "body": list(LOOK_UP.messages)},
+    ]
+    file = tmp_path / "calls.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)))
+    peer = peers[name]
+    run = load(
+        *("--requests", str(file), *PROTO_FLAGS, "--h2c", "-n", "60", "-c", "2", "-m", "2"),
+        peer.bases["h2c"],
+    )
+    found = run.good["grpc"]
+    assert found["status"] == {"OK": 50, "NOT_FOUND": 10}
+    methods = {each["method"]: each for each in found["methods"]}
+    assert {name: (each["ok"], each["failed"]) for name, each in methods.items()} == {
+        UNARY.name: (40, 0),
+        WATCH.name: (10, 0),
+        LOOK_UP.name: (10, 0),
+    }
+    assert [methods[name]["kind"] for name in (UNARY.name, LOOK_UP.name)] == [
+        "unary",
+        "bidi_streaming",
+    ]
+    assert methods[WATCH.name]["latency"]["count"] == 10
+    assert found["messages"] == {"sent": 40 + 10 + 30, "received": 30 + 70 + 30}
+
+
+def test_methods_are_described_by_the_server_too(peers: Peers, tmp_path: Path) -> None:
+    file = tmp_path / "calls.jsonl"
+    health = {"grpc": "grpc.health.v1.Health/Check", "body": {}}
+    file.write_text(json.dumps({"body": UNARY.messages[0]}) + "\n" + json.dumps(health))
+    url = peers["embedded"].bases["h2c"]
+    run = load("--grpc", UNARY.name, "--requests", str(file), "--h2c", "-n", "20", "-c", "1", url)
+    counted = Counter({each["method"]: each["ok"] for each in run.good["grpc"]["methods"]})
+    assert counted == {UNARY.name: 10, "grpc.health.v1.Health/Check": 10}
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ({"grpc": UNARY.name, "method": "GET"}, ["calls.jsonl:1:1", "method of HTTP"]),
+        ({"grpc": UNARY.name, "body": {"nam": "x"}}, ["calls.jsonl:1", "nam", "name"]),
+        ({"grpc": UNARY.name, "body": [{}, {}]}, ["calls.jsonl:1", "one message"]),
+        ({"grpc": f"{SERVICE}/GetBok"}, ["calls.jsonl:1", "GetBook"]),
+        ({"grpc": UNARY.name, "headers": {"te": "x"}}, ["calls.jsonl:1", "te"]),
+        ({"grpc": UNARY.name, "expect": {"status": "LOST"}}, ["calls.jsonl:1:1", "LOST"]),
+    ],
+    ids=["method", "field", "several", "unknown", "metadata", "status"],
+)
+def test_a_line_that_cannot_be_called_is_named(
+    line: dict[str, object], told: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "calls.jsonl").write_text(json.dumps(line))
+    run = load_text(
+        *("--requests", str(tmp_path / "calls.jsonl"), *PROTO_FLAGS, "--h2c"), "http://127.0.0.1:9/"
+    )
+    assert run.code == 2, run
+    for word in told:
+        assert word in run.message, run
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ('{"name": "{rand:9-1}"}', "rand:9-1"),
+        ('{"name": {seq}}', "name"),
+        ('{"nam": "{seq}"}', "nam"),
+        ('{"name": "{csv:nowhere.csv:a}"}', "nowhere.csv"),
+    ],
+)
+def test_a_template_that_is_wrong_is_told_before_the_run(body: str, told: str) -> None:
+    run = load_text(
+        *("--grpc", UNARY.name, "-b", body, *PROTO_FLAGS, "--h2c"), "http://127.0.0.1:9/"
+    )
+    assert run.code in (1, 2), run
+    assert told in run.message, run
+    assert "refused" not in run.message
+
+
+@pytest.mark.parametrize("name", LISTENERS)
+def test_one_response_is_shown(peers: Peers, name: str) -> None:
+    def show(method: str, body: str, *arguments: str) -> Run:
+        return load_text(
+            *("--show", "--grpc", f"{SERVICE}/{method}", "-b", body, *PROTO_FLAGS, "--h2c"),
+            *arguments,
+            peers[name].bases["h2c"],
+        )
+
+    run = show("GetBook", UNARY.body)
+    assert run.code == 0, run
+    head, message, trailers = run.out.split("\n\n")
+    assert head.startswith("HTTP 200\n")
+    assert "content-type: application/grpc" in head
+    assert json.loads(message)["name"] == "shelves/3/books/9"
+    assert "grpc-status: 0" in trailers
+    assert trailers.rstrip().endswith("0 OK")
+    run = show("LookUpBooks", LOOK_UP.body)
+    assert [json.loads(each)["name"] for each in run.out.split("\n\n")[1:-1]] == [
+        name["name"] for name in map(json.loads, LOOK_UP.body.splitlines())
+    ]
+    run = show("GetBook", '{"name": "shelves/3/books/99999"}')
+    assert run.code == 1, run
+    assert run.out.rstrip().endswith("5 NOT_FOUND")
+    assert show("GetBook", '{"name": "shelves/3/books/99999"}', "--expect-status", "5").code == 0
+    endless = json.dumps({"parent": "shelves/3", "count": 1_000_000, "interval": "0.005s"})
+    run = show("WatchBooks", endless, "--stream-duration", "300ms")
+    assert run.code == 0, run
+    assert len(run.out.split("\n\n")) > 3
+    run = show("ImportBooks", IMPORT.body)
+    assert run.code == 0, run

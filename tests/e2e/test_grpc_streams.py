@@ -1,0 +1,189 @@
+"""`trilane load --grpc`: streams that go on, that are paced, or are answered in other ways."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peers import grpc_streams
+from peers.grpc_recorder import recorder
+
+from .grpc_calls import (
+    IMPORT,
+    LISTENERS,
+    LOOK_UP,
+    PAIR_IDS,
+    PAIRS,
+    PROTO_FLAGS,
+    WATCH,
+    Calling,
+    example,
+    failed,
+    grpc,
+)
+from .loading import Run, codes, load
+
+if TYPE_CHECKING:
+    from peers.running import Peers
+
+every_pair = pytest.mark.parametrize(("name", "listener"), PAIRS, ids=PAIR_IDS)
+_ENDLESS = json.dumps({"parent": "shelves/3", "count": 1_000_000, "interval": "0.005s"})
+
+
+def converse(base: str, *arguments: str) -> Run:
+    """Bidirectional calls to a server of `grpc_streams`, or a recorder."""
+    return load(
+        *("--grpc", LOOK_UP.name, "-b", LOOK_UP.body, *PROTO_FLAGS, "--h2c", "-c", "1", "-m", "2"),
+        *arguments,
+        base,
+    )
+
+
+def good_calls(run: Run, count: int) -> dict[str, Any]:
+    """What is told of so many calls that went well."""
+    assert run.good["requests"]["ok"] == run.good["requests"]["started"] == count
+    assert run.good["grpc"]["status"] == {"OK": count}
+    calls: dict[str, Any] = run.good["grpc"]
+    return calls
+
+
+@every_pair
+def test_a_stream_that_lives_through_the_run_is_a_result(
+    peers: Peers, name: str, listener: str
+) -> None:
+    span = ["-d", "1s", "--warmup", "0s", "-c", "2", "-m", "2", "--timeout", "900ms"]
+    run = grpc(peers[name], listener, WATCH, *span, body=_ENDLESS)
+    requests, calls = run.good["requests"], run.good["grpc"]
+    assert requests["ok"] == requests["failed"] == 0
+    assert requests["abandoned"] == 4
+    assert "nothing_ok" not in codes(run.good)
+    rates, window = calls["messages_per_s"], run.good["rate"]["window_s"]
+    assert rates["received"] == pytest.approx(calls["messages"]["received"] / window)
+    assert calls["message_latency"]["count"] == calls["messages"]["received"] > 4
+    # The server pauses for 5 ms before each message.
+    assert calls["message_latency"]["p50"] > 0.004
+
+
+@pytest.mark.parametrize("listener", LISTENERS["embedded"])
+def test_what_follows_a_shelf_is_a_result_too(peers: Peers, listener: str) -> None:
+    body = json.dumps({"parent": "shelves/4", "follow": True})
+    span = ["-d", "500ms", "--warmup", "0s", "-c", "1", "-m", "3"]
+    run = grpc(peers["embedded"], listener, WATCH, *span, body=body)
+    assert run.good["requests"]["abandoned"] == 3
+    assert run.good["grpc"]["messages"]["received"] >= 300
+    assert "nothing_ok" not in codes(run.good)
+
+
+@every_pair
+def test_streams_last_as_long_as_they_may(peers: Peers, name: str, listener: str) -> None:
+    span = ["-n", "8", "-c", "2", "-m", "2", "--stream-duration", "100ms"]
+    run = grpc(peers[name], listener, WATCH, *span, body=_ENDLESS)
+    requests = run.good["requests"]
+    assert (requests["ok"], requests["failed"]) == (8, 0)
+    # We gave them up.
+    assert run.good["grpc"]["status"] == {"CANCELLED": 8}
+    assert run.good["latency"]["service"]["min"] >= 0.0999
+    assert run.good["grpc"]["streams"]["duration_s"] == pytest.approx(0.1)
+    # Ours end in order, with as many messages as there was time for.
+    run = grpc(peers[name], listener, LOOK_UP, *span)
+    assert run.good["grpc"]["status"] == {"OK": 8}
+    sent, received = (run.good["grpc"]["messages"][way] for way in ("sent", "received"))
+    assert sent == received >= 8
+
+
+@every_pair
+def test_several_messages_are_under_way(peers: Peers, name: str, listener: str) -> None:
+    span = ["-n", "6", "-c", "1", "-m", "2", "--messages", "100", "--messages-in-flight", "16"]
+    calls = good_calls(grpc(peers[name], listener, LOOK_UP, *span), 6)
+    assert calls["messages"] == {"sent": 600, "received": 600}
+    assert calls["message_latency"]["count"] == 600
+    assert calls["message_latency"]["min"] > 0
+    assert calls["streams"]["messages_in_flight"] == 16
+
+
+def test_messages_leave_before_the_answers_to_others() -> None:
+    with recorder(each=True, pause_s=0.02) as found:
+        run = converse(
+            found.server.base, "-n", "2", "--messages", "12", "--messages-in-flight", "4"
+        )
+    assert run.good["grpc"]["messages"] == {"sent": 24, "received": 24}
+    assert all(call.early > 0 for call in found.calls)
+    # Each is timed from its own beginning.
+    assert run.good["grpc"]["message_latency"]["min"] >= 0.015
+
+
+@pytest.mark.parametrize(
+    ("answer", "flag", "received"),
+    [
+        (grpc_streams.one_in(5), "1/5", 4),
+        (grpc_streams.several(3), "3", 60),
+        (grpc_streams.one_in(7), "any", 2),
+        (grpc_streams.several(2), "any", 40),
+    ],
+    ids=["one-in-five", "three-each", "one-in-seven", "two-each"],
+)
+def test_a_server_need_not_answer_each_message(
+    answer: grpc_streams.Answer, flag: str, received: int
+) -> None:
+    with grpc_streams.serve(answer) as heard:
+        run = converse(heard.base, "-n", "6", "--messages", "20", "--answers", flag)
+        calls = good_calls(run, 6)
+    assert calls["messages"] == {"sent": 6 * 20, "received": 6 * received}
+    assert heard.messages == [20] * 6
+    if flag != "any":
+        # One for each message that is answered, or for each answer to several.
+        assert calls["message_latency"]["count"] == 6 * min(20, received)
+        assert calls["streams"]["answers"] == flag
+    else:
+        assert calls["streams"]["answers"] is None
+
+
+def test_a_server_that_answers_less_is_told_with_a_hint() -> None:
+    with grpc_streams.serve(grpc_streams.one_in(5)) as heard:
+        run = converse(heard.base, "-n", "2", "--messages", "20", "--timeout", "300ms")
+    assert "--answers any" in example(failed(run, "timeout"), "timeout")
+    assert run.checked["grpc"]["status"] == {"DEADLINE_EXCEEDED": 2}
+
+
+def test_our_direction_may_stay_open() -> None:
+    with grpc_streams.serve(grpc_streams.until(3)) as heard:
+        # The server ends the call, though we would go on.
+        good_calls(converse(heard.base, "-n", "4", "--messages", "3", "--half-close", "never"), 4)
+        assert heard.messages == []
+    with grpc_streams.serve(grpc_streams.several(1)) as heard:
+        good_calls(
+            converse(heard.base, "-n", "4", "--messages", "3", "--half-close", "answered"), 4
+        )
+        assert heard.messages == [3] * 4
+        lasting = ["--half-close", "never", "--stream-duration", "200ms"]
+        run = converse(heard.base, "-n", "4", "--messages", "3", *lasting)
+    assert run.good["grpc"]["status"] == {"CANCELLED": 4}
+    assert run.good["grpc"]["messages"] == {"sent": 12, "received": 12}
+
+
+@pytest.mark.parametrize("name", LISTENERS)
+@pytest.mark.parametrize("calling", [IMPORT, LOOK_UP], ids=lambda calling: calling.kind)
+def test_messages_have_a_rate(peers: Peers, name: str, calling: Calling) -> None:
+    span = ["-n", "2", "-c", "1", "--messages", "6", "--message-rate", "50"]
+    run = grpc(peers[name], "h2c", calling, *span)
+    calls = good_calls(run, 2)
+    assert calls["messages"]["sent"] == 12
+    # The sixth leaves 100 ms after the first.
+    assert run.good["latency"]["service"]["min"] >= 0.0999
+    assert calls["streams"]["message_rate_per_s"] == 50
+
+
+@pytest.mark.parametrize("name", LISTENERS)
+def test_messages_are_streamed_whatever_their_number(peers: Peers, name: str) -> None:
+    # More than goes with the head of a call.
+    body = json.dumps({"parent": "nowhere", "book": {"title": "x" * 1000}})
+    span = ["-n", "4", "-c", "1", "--messages", "500"]
+    run = grpc(peers[name], "h2c", IMPORT, *span, body=body)
+    report = failed(run)
+    calls = report["grpc"]
+    assert sum(calls["status"].values()) == 4
+    assert "OK" not in calls["status"]
+    # What had not left is not told as sent.
+    assert calls["messages"]["sent"] * 1000 <= report["bytes"]["sent"]
