@@ -228,11 +228,6 @@ fn unknown(path: &str) -> Status {
     ))
 }
 
-/// Whether a path is that of a method of ours. Cheap: every request comes by.
-pub(crate) fn is_method(path: &str) -> bool {
-    path.starts_with("/trilane.") || path.starts_with("/grpc.")
-}
-
 /// Whether a request is a call, whatever its path.
 pub(crate) fn is_call(fields: &HeaderMap) -> bool {
     form(fields).is_some()
