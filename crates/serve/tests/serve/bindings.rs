@@ -156,6 +156,31 @@ fn methods_have_paths_without_a_rule() {
 }
 
 #[test]
+fn a_unary_call_has_one_message() {
+    let target = start();
+    run(async {
+        for version in VERSIONS {
+            let mut client = Client::connect(&target, version).await;
+            let message = framed(&get("shelves/1/books/1"));
+            let twice = [&message[..], &message[..]].concat();
+            let request = Request::post(PATH).header("content-type", "application/grpc-web");
+            let answer = client.send(request, twice.clone()).await;
+            assert_eq!(answer.field("grpc-status"), "12", "{version} {answer:?}");
+            if !WITH_TRAILERS.contains(&version) {
+                continue;
+            }
+            let mut channel = Channel::connect(&target, version).await;
+            let request = Request::post(PATH)
+                .header("content-type", "application/grpc")
+                .body(Body::new(Full::new(twice.into())))
+                .unwrap();
+            let response = channel.send(request).await.unwrap();
+            assert_eq!(response.headers()["grpc-status"], "12", "{version}");
+        }
+    });
+}
+
+#[test]
 fn coded_content_is_refused() {
     let target = start();
     run(async {
