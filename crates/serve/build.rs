@@ -23,8 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .build_server(false)
         .build_transport(false)
         .compile_fds(compiler.file_descriptor_set())?;
-    // Encoded by protox, which keeps the options that prost's types do not know.
-    compiler.include_source_info(false);
+    // Encoded by protox, which keeps the options that prost's types do not know. Comments are kept for
+    // those who ask what the methods mean.
     fs::write(
         out.join("library.fds"),
         compiler.encode_file_descriptor_set(),

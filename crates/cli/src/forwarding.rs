@@ -5,7 +5,7 @@ use std::{collections::HashMap, fs, path::PathBuf, sync::Arc, time::Duration};
 use clap::Args;
 use trilane_engine::{Options, PlanError};
 use trilane_grpc::Schema;
-use trilane_serve::{Forwarding, Upstream};
+use trilane_serve::{Forwarding, RuleError, ServiceConfig, Upstream};
 use trilane_transport::tls;
 use url::Url;
 
@@ -35,6 +35,13 @@ pub(crate) struct ForwardArgs {
     /// Read them from a FileDescriptorSet, as protoc --descriptor_set_out and buf build write it
     #[arg(long, value_name = "FILE", requires = "upstream", help_heading = UPSTREAM)]
     descriptor_set: Option<PathBuf>,
+    /// Read google.api.http rules from a service configuration (google.api.Service in YAML or JSON): they
+    /// override those of the methods that they select (repeatable)
+    #[arg(long, value_name = "FILE", requires = "upstream", help_heading = UPSTREAM)]
+    service_config: Vec<PathBuf>,
+    /// Ignore query parameters that are no fields of the request, instead of answering 400
+    #[arg(long, requires = "upstream", help_heading = UPSTREAM)]
+    ignore_unknown_query: bool,
     /// Trust this certificate authority (PEM) for grpcs:// beside the system's (repeatable)
     #[arg(long, value_name = "FILE", requires = "upstream", help_heading = UPSTREAM)]
     upstream_cacert: Vec<PathBuf>,
@@ -89,6 +96,7 @@ impl ForwardArgs {
             return Ok(None);
         }
         let authorities = self.authorities()?;
+        let config = self.config()?;
         let source = match &self.descriptor_set {
             Some(file) => Source::DescriptorSet(file.clone()),
             None if self.proto.is_empty() => Source::Reflection,
@@ -113,6 +121,7 @@ impl ForwardArgs {
         let parts = schemas.iter().zip(services.iter().map(Vec::as_slice));
         let schema = Schema::together(&parts.collect::<Vec<_>>())
             .map_err(|error| PlanError::Environment(format!("--upstream: {error}")))?;
+        config.check(schema.pool()).map_err(of_config)?;
         let mut tls = None;
         let mut upstreams = Vec::new();
         for (address, services) in self.upstream.iter().zip(services) {
@@ -130,6 +139,8 @@ impl ForwardArgs {
             schema,
             upstreams,
             alone,
+            config,
+            ignore_unknown_query: self.ignore_unknown_query,
         }))
     }
 
@@ -173,6 +184,19 @@ impl ForwardArgs {
             return Err(PlanError::Usage(
                 "--upstream: there is no service but reflection and health".into(),
             ));
+        }
+        Ok(all)
+    }
+
+    /// The rules of all service configuration files.
+    fn config(&self) -> Result<ServiceConfig, PlanError> {
+        let mut all = ServiceConfig::default();
+        for file in &self.service_config {
+            let name = file.display().to_string();
+            let text = fs::read_to_string(file).map_err(|error| {
+                PlanError::Environment(format!("--service-config: cannot read {name}: {error}"))
+            })?;
+            all.extend(ServiceConfig::parse(&name, &text).map_err(of_config)?);
         }
         Ok(all)
     }
@@ -236,6 +260,10 @@ impl ForwardArgs {
         .map_err(|error| PlanError::Environment(error.to_string()))?;
         Ok(Arc::clone(config.rustls()))
     }
+}
+
+fn of_config(error: RuleError) -> PlanError {
+    PlanError::Usage(format!("--service-config: {error}"))
 }
 
 fn is_about(service: &str) -> bool {

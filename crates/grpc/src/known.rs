@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use prost_reflect::DescriptorPool;
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 
-const API: [(&str, &str); 2] = [
+const API: [(&str, &str); 3] = [
     (
         "google/api/annotations.proto",
         include_str!("../../../proto/google/api/annotations.proto"),
@@ -14,9 +14,13 @@ const API: [(&str, &str); 2] = [
         "google/api/http.proto",
         include_str!("../../../proto/google/api/http.proto"),
     ),
+    (
+        "google/api/httpbody.proto",
+        include_str!("../../../proto/google/api/httpbody.proto"),
+    ),
 ];
 
-/// Finds `google/api/http.proto` and `google/api/annotations.proto`.
+/// Finds the files of [`API`].
 struct Api;
 
 impl FileResolver for Api {
@@ -41,7 +45,7 @@ fn api() -> &'static DescriptorPool {
         add(&mut resolver);
         let mut compiler = protox::Compiler::with_file_resolver(resolver);
         compiler
-            .open_file("google/api/annotations.proto")
+            .open_files(API.map(|(name, _)| name))
             .map(|compiler| compiler.descriptor_pool())
             .expect("the files of this crate compile")
     })
@@ -72,6 +76,7 @@ mod tests {
             "google/protobuf/descriptor.proto",
             "google/api/http.proto",
             "google/api/annotations.proto",
+            "google/api/httpbody.proto",
         ] {
             assert!(file(name).is_some(), "{name}");
         }

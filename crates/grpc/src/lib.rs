@@ -15,7 +15,7 @@ pub mod gzip;
 pub mod json;
 mod known;
 mod method;
-mod near;
+pub mod near;
 pub mod reflection;
 mod schema;
 mod sound;

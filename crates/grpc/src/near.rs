@@ -23,10 +23,7 @@ fn likeness(wanted: &str, name: &str) -> f64 {
 }
 
 /// The name that was probably meant.
-pub(crate) fn nearest<'a>(
-    wanted: &str,
-    names: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     names
         .into_iter()
         .map(|name| (likeness(wanted, name), name))
@@ -36,7 +33,7 @@ pub(crate) fn nearest<'a>(
 }
 
 /// `a, b and 3 more`, the likest first.
-pub(crate) fn list<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+pub fn list<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let mut names: Vec<_> = names
         .into_iter()
         .map(|name| (likeness(wanted, name), name))

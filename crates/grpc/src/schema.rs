@@ -6,7 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use prost::Message as _;
-use prost_reflect::{DescriptorPool, FileDescriptor, ServiceDescriptor};
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, FileDescriptor, ReflectMessage, ServiceDescriptor,
+};
 use prost_types::FileDescriptorProto;
 use protox::file::{ChainFileResolver, File, IncludeFileResolver};
 
@@ -59,8 +61,8 @@ pub(crate) struct Imports {
 impl Schema {
     /// Compiles `.proto` files. Imports are looked for in `includes`, then in the folder that each
     /// file's package implies (`a/b` for `a/b/x/v1/y.proto` of package `x.v1`, else its own folder);
-    /// `google/protobuf/*.proto`, `google/api/http.proto` and `google/api/annotations.proto` are
-    /// known by themselves.
+    /// `google/protobuf/*.proto`, and `http.proto`, `annotations.proto` and `httpbody.proto` of `google/api`,
+    /// are known by themselves. Comments are kept.
     pub fn from_proto(files: &[PathBuf], includes: &[PathBuf]) -> Result<Self, SchemaError> {
         let mut resolver = ChainFileResolver::new();
         let mut roots: Vec<PathBuf> = includes.to_vec();
@@ -162,7 +164,10 @@ impl Schema {
                     order.push(name);
                 }
                 // Google's own are known, and differ between their editions in what nobody uses here.
-                Some(known) if *known == bytes || known::file(&name).is_some() => {}
+                Some(known)
+                    if *known == bytes
+                        || known::file(&name).is_some()
+                        || without_comments(known) == without_comments(&bytes) => {}
                 Some(_) => {
                     return Err(SchemaError::Invalid(format!(
                         "there are two files {name}, which differ"
@@ -242,6 +247,14 @@ impl Schema {
             near::list(service, names)
         )
     }
+}
+
+/// An encoded file without its comments, which some servers keep and others do not.
+fn without_comments(file: &[u8]) -> Option<Vec<u8>> {
+    let descriptor = FileDescriptorProto::default().descriptor();
+    let mut message = DynamicMessage::decode(descriptor, file).ok()?;
+    message.clear_field_by_name("source_code_info");
+    Some(message.encode_to_vec())
 }
 
 fn no_method(service: &ServiceDescriptor, method: &str) -> String {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use trilane_grpc::Schema;
+use trilane_transcode::ServiceConfig;
 
 use crate::Upstream;
 
@@ -61,6 +62,10 @@ pub struct Forwarding {
     pub upstreams: Vec<Upstream>,
     /// Whether nothing else is served: none of the embedded server's own endpoints and services.
     pub alone: bool,
+    /// Rules of service configuration files, which override those of the methods' options.
+    pub config: ServiceConfig,
+    /// Whether query parameters that are no fields are ignored; they are refused otherwise.
+    pub ignore_unknown_query: bool,
 }
 
 /// A congestion controller of QUIC.

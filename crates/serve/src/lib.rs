@@ -45,6 +45,7 @@ mod worker;
 pub use config::{Config, Congestion, Error, Forwarding};
 pub use cost::Cost;
 pub use server::{Addresses, Server};
+pub use trilane_transcode::{RuleError, ServiceConfig};
 pub use upstream::Upstream;
 pub use wait::{Signals, Stop, StopWhen};
 

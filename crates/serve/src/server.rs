@@ -99,14 +99,7 @@ impl Server {
 
         let (alone, services) = match &config.forwarding {
             None => (false, Services::library()),
-            Some(forwarding) if forwarding.alone => (
-                true,
-                Services::of(&forwarding.schema, &forwarding.upstreams)?,
-            ),
-            Some(forwarding) => (
-                false,
-                Services::beside_library(&forwarding.schema, &forwarding.upstreams)?,
-            ),
+            Some(forwarding) => (forwarding.alone, Services::of(forwarding)?),
         };
         let upstreams = config
             .forwarding

@@ -1,35 +1,56 @@
-//! The services that requests may be for: their messages, and the rules that lead to them.
+//! The services that requests may be for: their messages, the rules that lead to them, and which paths
+//! are theirs.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
-use prost_reflect::DescriptorPool;
+use bytes::Bytes;
+use prost_reflect::{DescriptorPool, ServiceDescriptor};
 use trilane_grpc::{Schema, SchemaError};
-use trilane_transcode::{Found, Router};
+use trilane_transcode::{Found, Info, Router, RuleError, ServiceConfig, openapi};
 
-use crate::{Error, Upstream, library::DESCRIPTORS, rpc};
+use crate::{Error, Forwarding, app, library::DESCRIPTORS, rpc};
 
 const HEALTH: &str = "grpc.health.v1.Health";
+/// Services that are called by gRPC alone.
+const ABOUT: [&str; 3] = [
+    HEALTH,
+    "grpc.reflection.v1.ServerReflection",
+    "grpc.reflection.v1alpha.ServerReflection",
+];
 
 /// The library's, for all servers of this process.
 static LIBRARY: LazyLock<Arc<Services>> = LazyLock::new(|| {
     let pool = DescriptorPool::decode(DESCRIPTORS).expect("the build wrote it");
-    let router = Router::new(&pool).expect("tests read the rules");
-    Arc::new(Services {
-        router,
-        pool,
-        root: Some("/v1/"),
-        names: Vec::new(),
-    })
+    let services: Vec<_> = pool.services().collect();
+    let mut router = Router::of_services(services.iter().cloned()).expect("tests read the rules");
+    add_implicit(&mut router, &services).expect("no rule has such a path");
+    let title = "The library of trilane serve".to_owned();
+    Arc::new(Services::new(router, pool, Vec::new(), title))
 });
 
 /// The rules and the messages of services.
 pub(crate) struct Services {
     router: Router,
     pool: DescriptorPool,
-    /// What all paths of the rules begin with.
-    root: Option<&'static str>,
     /// Full names of the services, where they are not all that the pool has.
     names: Vec<String>,
+    /// First segments of paths, and who answers there.
+    heads: Vec<(Box<str>, Owner)>,
+    /// Whether a rule may match a path that begins with anything.
+    any_head: bool,
+    title: String,
+    description: OnceLock<Bytes>,
+}
+
+/// Who answers a request, by its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The services: over gRPC, and by their rules where a request is no call.
+    Services,
+    /// The services over gRPC alone.
+    Calls,
+    /// Nobody here.
+    Others,
 }
 
 impl Services {
@@ -38,44 +59,21 @@ impl Services {
         LIBRARY.clone()
     }
 
-    /// Those services of `schema` that `upstreams` have, each method by its rules and by the path that
-    /// gRPC has for it.
-    pub(crate) fn of(schema: &Schema, upstreams: &[Upstream]) -> Result<Arc<Self>, Error> {
-        let names = upstreams.iter().flat_map(|upstream| &upstream.services);
-        Self::named(schema, names.map(String::as_str))
-    }
-
-    fn named<'a>(
-        schema: &Schema,
-        names: impl Iterator<Item = &'a str>,
-    ) -> Result<Arc<Self>, Error> {
-        let pool = schema.pool();
-        let services: Vec<_> = names
-            .filter_map(|name| pool.get_service_by_name(name))
-            .collect();
-        let wrong = |error: trilane_transcode::RuleError| Error::Config(error.to_string());
-        let mut router = Router::of_services(services.iter().cloned()).map_err(wrong)?;
-        let methods = services
+    /// The services that `forwarding` asks for, each method by its rules and by the path that gRPC has for
+    /// it; with those of the embedded server, unless they stand alone.
+    pub(crate) fn of(forwarding: &Forwarding) -> Result<Arc<Self>, Error> {
+        let theirs = forwarding
+            .upstreams
             .iter()
-            .flat_map(|service| service.methods().collect::<Vec<_>>());
-        router.add_implicit(methods).map_err(wrong)?;
-        let names = services.iter().map(|service| service.full_name());
-        let names = names.chain([HEALTH]).map(str::to_owned).collect();
-        Ok(Arc::new(Self {
-            router,
-            pool: pool.clone(),
-            root: None,
-            names,
-        }))
+            .flat_map(|upstream| &upstream.services);
+        let theirs: Vec<String> = theirs.cloned().collect();
+        match forwarding.alone {
+            true => Self::named(&forwarding.schema, &theirs, forwarding),
+            false => Self::beside_library(&theirs, forwarding),
+        }
     }
 
-    /// The embedded library and the services of `schema` that `upstreams` have.
-    pub(crate) fn beside_library(
-        schema: &Schema,
-        upstreams: &[Upstream],
-    ) -> Result<Arc<Self>, Error> {
-        let theirs = upstreams.iter().flat_map(|upstream| &upstream.services);
-        let theirs: Vec<String> = theirs.cloned().collect();
+    fn beside_library(theirs: &[String], forwarding: &Forwarding) -> Result<Arc<Self>, Error> {
         let own = [rpc::LIBRARY.to_owned()];
         if theirs.contains(&own[0]) {
             return Err(Error::Config(format!(
@@ -86,9 +84,51 @@ impl Services {
         let wrong =
             |error: SchemaError| Error::Config(format!("beside the embedded library: {error}"));
         let library = Schema::from_descriptor_set("library.proto", DESCRIPTORS).map_err(wrong)?;
-        let both = Schema::together(&[(&library, &own), (schema, &theirs)]).map_err(wrong)?;
-        let names = theirs.iter().chain(&own).map(String::as_str);
-        Self::named(&both, names)
+        let parts = [(&library, &own[..]), (&forwarding.schema, theirs)];
+        let both = Schema::together(&parts).map_err(wrong)?;
+        Self::named(&both, &[theirs, &own[..]].concat(), forwarding)
+    }
+
+    fn named(
+        schema: &Schema,
+        names: &[String],
+        forwarding: &Forwarding,
+    ) -> Result<Arc<Self>, Error> {
+        let pool = schema.pool();
+        let services: Vec<_> = names
+            .iter()
+            .filter_map(|name| pool.get_service_by_name(name))
+            .collect();
+        let config = &forwarding.config;
+        let wrong = |error: RuleError| Error::Config(error.to_string());
+        config.check(pool).map_err(wrong)?;
+        let mut router = Router::configured(services.iter().cloned(), config).map_err(wrong)?;
+        add_implicit(&mut router, &services).map_err(wrong)?;
+        router.ignore_unknown_query(forwarding.ignore_unknown_query);
+        let names: Vec<String> = services
+            .iter()
+            .map(|service| service.full_name().to_owned())
+            .collect();
+        let title = title(config, &names);
+        let names = names.into_iter().chain([HEALTH.to_owned()]).collect();
+        Ok(Arc::new(Self::new(router, pool.clone(), names, title)))
+    }
+
+    fn new(router: Router, pool: DescriptorPool, names: Vec<String>, title: String) -> Self {
+        let first = router.first_segments();
+        let any_head = first.is_none();
+        let heads = first.into_iter().flatten();
+        let heads = heads.map(|head| (head.into(), Owner::Services));
+        let about = ABOUT.map(|name| (name.into(), Owner::Calls));
+        Self {
+            heads: heads.chain(about).collect(),
+            any_head,
+            router,
+            pool,
+            names,
+            title,
+            description: OnceLock::new(),
+        }
     }
 
     pub(crate) fn router(&self) -> &Router {
@@ -104,17 +144,122 @@ impl Services {
         &self.names
     }
 
-    /// Whether a path belongs to the rules, whatever the method of HTTP.
-    pub(crate) fn know(&self, path: &str) -> bool {
-        match self.root {
-            // Cheap: every request to the embedded server comes by.
-            Some(root) => path.starts_with(root),
-            None => !matches!(self.router.find("", path), Found::Nothing),
+    /// Who answers under a path, whatever the method of HTTP. A first segment that rules have is the
+    /// services', unless it is one of the embedded server's pages too.
+    pub(crate) fn owner(&self, path: &str) -> Owner {
+        // Cheap: every request to the embedded server comes by.
+        let rest = path.strip_prefix('/').unwrap_or(path);
+        let first = match rest.split_once('/') {
+            Some((first, _)) => first,
+            None => rest,
+        };
+        let head = self.heads.iter().find(|(head, _)| **head == *first);
+        let is_certain = |first| !self.any_head && !app::is_page(first);
+        match head {
+            Some((_, Owner::Services)) if is_certain(first) => Owner::Services,
+            Some((_, Owner::Calls)) => Owner::Calls,
+            // Other spellings of a segment, or a verb behind it, are the router's to read.
+            None if !self.any_head && !first.contains(['%', ':']) => Owner::Others,
+            _ => match self.router.find("", path) {
+                Found::Nothing => Owner::Others,
+                _ => Owner::Services,
+            },
         }
+    }
+
+    /// The description of what the rules serve, in OpenAPI 3.1 (JSON). Made when it is first asked for.
+    pub(crate) fn description(&self) -> Bytes {
+        let made = self.description.get_or_init(|| {
+            let info = Info {
+                title: &self.title,
+                version: env!("CARGO_PKG_VERSION"),
+            };
+            openapi(&self.router, &info).to_string().into()
+        });
+        made.clone()
+    }
+}
+
+fn add_implicit(router: &mut Router, services: &[ServiceDescriptor]) -> Result<(), RuleError> {
+    let methods = services.iter().flat_map(ServiceDescriptor::methods);
+    router.add_implicit(methods)
+}
+
+fn title(config: &ServiceConfig, names: &[String]) -> String {
+    match config.title() {
+        Some(title) => title.to_owned(),
+        None => names.join(", "),
     }
 }
 
 /// Makes what takes long to make, before somebody asks for it.
 pub(crate) fn prepare() {
     LazyLock::force(&LIBRARY);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_have_owners() {
+        let services = Services::library();
+        for (path, owner) in [
+            ("/", Owner::Others),
+            ("/hello", Owner::Others),
+            ("/books", Owner::Others),
+            ("/v1", Owner::Services),
+            ("/v1/nothing", Owner::Services),
+            ("/v1/shelves/1/books/1", Owner::Services),
+            ("/%76%31/shelves/1/books/1", Owner::Services),
+            ("/%76%31/nothing", Owner::Others),
+            ("/v1:x", Owner::Others),
+            ("/v11/shelves/1/books/1", Owner::Others),
+            ("/trilane.library.v1.Library/GetBook", Owner::Services),
+            ("/trilane.library.v1.Library", Owner::Services),
+            ("/trilane.library.v1.Librarian/GetBook", Owner::Others),
+            ("/grpc.health.v1.Health/Check", Owner::Calls),
+            ("*", Owner::Others),
+        ] {
+            assert_eq!(services.owner(path), owner, "{path}");
+        }
+    }
+
+    #[test]
+    fn pages_keep_their_paths_beside_rules() {
+        let proto = r#"
+            syntax = "proto3"; package t;
+            import "google/api/annotations.proto";
+            message M { string text = 1; }
+            service S {
+              rpc Book(M) returns (M) { option (google.api.http) = {get: "/books/{text}"}; }
+              rpc Any(M) returns (M) { option (google.api.http) = {get: "/{text}/any"}; }
+            }"#;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("t.proto");
+        std::fs::write(&file, proto).unwrap();
+        let forwarding = Forwarding {
+            schema: Schema::from_proto(&[file], &[]).unwrap(),
+            upstreams: vec![crate::Upstream {
+                host: "localhost".into(),
+                port: 1,
+                tls: None,
+                services: vec!["t.S".into()],
+            }],
+            alone: false,
+            config: ServiceConfig::default(),
+            ignore_unknown_query: false,
+        };
+        let services = Services::of(&forwarding).unwrap();
+        for (path, owner) in [
+            ("/books", Owner::Others),
+            ("/books/1", Owner::Services),
+            ("/hello", Owner::Others),
+            ("/hello/any", Owner::Services),
+            ("/t.S/Book", Owner::Services),
+            ("/v1/shelves/1/books/1", Owner::Services),
+        ] {
+            assert_eq!(services.owner(path), owner, "{path}");
+        }
+    }
 }

@@ -2,7 +2,14 @@
 
 use prost_reflect::{DynamicMessage, FieldDescriptor, MessageDescriptor, MethodDescriptor};
 
-use crate::{content, format::Format, problem::Problem, rule::WEBSOCKET, template::Variable};
+use crate::{
+    content,
+    format::Format,
+    problem::Problem,
+    raw::{self, RawContent},
+    rule::WEBSOCKET,
+    template::Variable,
+};
 
 /// A method of gRPC, under one of the paths that its rule gives it.
 #[derive(Debug)]
@@ -23,6 +30,8 @@ pub(crate) struct Parameter {
     /// From the request's field to the one that is set.
     pub(crate) fields: Vec<FieldDescriptor>,
     pub(crate) variable: Variable,
+    /// Whether what `**` stands for is percent-decoded as a whole: `fully_decode_reserved_expansion`.
+    pub(crate) fully_decode: bool,
 }
 
 /// What the content of a request is.
@@ -110,8 +119,49 @@ impl Binding {
         result.inspect_err(|_| out.truncate(start))
     }
 
+    /// Whether the content of requests is taken as it is, of whatever type: what the rule maps it to is a
+    /// `google.api.HttpBody` (see [`Match::raw`](crate::Match::raw)).
+    #[must_use]
+    pub fn takes_raw(&self) -> bool {
+        match &self.body {
+            Body::None => false,
+            Body::Whole => raw::is_http_body(&self.input),
+            Body::Field(field) => raw::holds_http_body(field),
+        }
+    }
+
+    /// Whether the content of responses is what a `google.api.HttpBody` holds, of the type that it
+    /// names (see [`Binding::raw_response`]): the response is one, or the field that `response_body`
+    /// names.
+    #[must_use]
+    pub fn gives_raw(&self) -> bool {
+        match &self.response_body {
+            None => raw::is_http_body(&self.method.output()),
+            Some(field) => raw::holds_http_body(field),
+        }
+    }
+
+    /// The content of a response, where [`Binding::gives_raw`].
+    ///
+    /// # Errors
+    /// INTERNAL where the response is not a `google.api.HttpBody`, and holds none.
+    pub fn raw_response(&self, message: &DynamicMessage) -> Result<RawContent, Problem> {
+        let found = match &self.response_body {
+            None => raw::content(message),
+            Some(field) => message.get_field(field).as_message().and_then(raw::content),
+        };
+        found.ok_or_else(|| {
+            let name = self.method.full_name();
+            Problem::internal(format!("the response of {name} is no google.api.HttpBody"))
+        })
+    }
+
     pub(crate) fn input(&self) -> &MessageDescriptor {
         &self.input
+    }
+
+    pub(crate) fn response_body(&self) -> Option<&FieldDescriptor> {
+        self.response_body.as_ref()
     }
 
     pub(crate) fn body(&self) -> &Body {
@@ -131,6 +181,10 @@ impl Binding {
         if self.parameters.iter().any(same) {
             return Some("is a part of the path");
         }
+        let excluded = |parameter: &Parameter| other_of_oneof(&parameter.fields, fields);
+        if self.parameters.iter().any(excluded) {
+            return Some("belongs to a oneof of which the path holds another field");
+        }
         match &self.body {
             Body::None => None,
             Body::Whole => Some("belongs into the content, as all fields but those of the path"),
@@ -138,4 +192,16 @@ impl Binding {
                 .then_some("belongs into the content, which is this field"),
         }
     }
+}
+
+/// Whether two fields cannot both be set: on the way to them there are two of one oneof.
+fn other_of_oneof(one: &[FieldDescriptor], other: &[FieldDescriptor]) -> bool {
+    let differ = one
+        .iter()
+        .zip(other)
+        .find(|(one, other)| one.number() != other.number());
+    differ.is_some_and(|(one, other)| {
+        let oneof = one.containing_oneof();
+        oneof.is_some() && oneof == other.containing_oneof()
+    })
 }

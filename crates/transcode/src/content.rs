@@ -1,16 +1,11 @@
 //! Messages and fields as the content of a request or a response.
 
-use std::fmt;
-
 use prost::Message;
 use prost_reflect::{
-    DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, SerializeOptions,
-    Value,
+    DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value,
 };
-use serde::de::{
-    DeserializeSeed, Deserializer, MapAccess,
-    value::{MapAccessDeserializer, StrDeserializer},
-};
+use serde::de::DeserializeSeed;
+use trilane_grpc::json::{self, FieldSeed, MessageSeed};
 
 use crate::{format::Format, path, problem::Problem, query::DEEPEST};
 
@@ -22,7 +17,7 @@ pub(crate) fn read(
 ) -> Result<DynamicMessage, Problem> {
     match format {
         _ if content.is_empty() => Ok(DynamicMessage::new(descriptor.clone())),
-        Format::Json => json(content, || descriptor.clone()),
+        Format::Json => json(content, || MessageSeed(descriptor)),
         Format::Protobuf => DynamicMessage::decode(descriptor.clone(), content)
             .map_err(|reason| Problem::invalid(format!("the content is not a message: {reason}"))),
     }
@@ -38,27 +33,26 @@ pub(crate) fn read_field(
     if content.is_empty() {
         return Ok(());
     }
-    if let Some(inner) = message_of(field) {
-        let inner = read(&inner, format, content)?;
-        message.set_field(field, Value::Message(inner));
-        return Ok(());
-    }
-    let descriptor = message.descriptor();
-    let mut holder = match format {
-        Format::Json => json(content, || Holder(&descriptor, field.json_name()))?,
-        Format::Protobuf => read(&descriptor, format, content)?,
+    let value = match (format, message_of(field)) {
+        (_, Some(inner)) => Some(Value::Message(read(&inner, format, content)?)),
+        (Format::Json, None) => json(content, || FieldSeed(field))?,
+        (Format::Protobuf, None) => {
+            let mut holder = read(&message.descriptor(), format, content)?;
+            let value = holder.take_field(field);
+            if let Some((other, _)) = holder.fields().next() {
+                return Err(Problem::invalid(format!(
+                    "the content has the field {:?}, but the rule wants nothing but {:?} there",
+                    other.name(),
+                    field.name()
+                )));
+            }
+            value
+        }
     };
-    if let Some(value) = holder.take_field(field) {
+    if let Some(value) = value {
         message.set_field(field, value);
     }
-    match holder.fields().next() {
-        None => Ok(()),
-        Some((other, _)) => Err(Problem::invalid(format!(
-            "the content has the field {:?}, but the rule wants nothing but {:?} there",
-            other.name(),
-            field.name()
-        ))),
-    }
+    Ok(())
 }
 
 /// Writes a message to the end of `out`.
@@ -68,8 +62,10 @@ pub(crate) fn write(
     out: &mut Vec<u8>,
 ) -> Result<(), Problem> {
     match format {
-        Format::Json => serde_json::to_writer(out, message).map_err(unwritable),
-        Format::Protobuf => message.encode(out).map_err(unwritable),
+        Format::Json => json::write(message, out).map_err(unwritable),
+        Format::Protobuf => message
+            .encode(out)
+            .map_err(|reason| unwritable(reason.to_string())),
     }
 }
 
@@ -82,65 +78,33 @@ pub(crate) fn write_field(
 ) -> Result<(), Problem> {
     let value = message.get_field(field);
     match (value.as_ref(), format) {
-        (Value::Message(inner), _) => return write(inner, format, out),
-        (Value::List(values), Format::Json) if message_kind(field).is_some() => {
-            out.push(b'[');
-            for (index, value) in values.iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                if let Value::Message(inner) = value {
-                    write(inner, format, out)?;
-                }
-            }
-            out.push(b']');
-            return Ok(());
+        (value, Format::Json) => json::write_field(value, field, out).map_err(unwritable),
+        (Value::Message(inner), Format::Protobuf) => write(inner, format, out),
+        (_, Format::Protobuf) => {
+            let mut alone = DynamicMessage::new(message.descriptor());
+            alone.set_field(field, value.into_owned());
+            write(&alone, format, out)
         }
-        _ => {}
     }
-    let mut alone = DynamicMessage::new(message.descriptor());
-    alone.set_field(field, value.into_owned());
-    if format == Format::Protobuf {
-        return write(&alone, format, out);
-    }
-    if !alone.has_field(field) {
-        let all = SerializeOptions::new().skip_default_fields(false);
-        let object = alone
-            .serialize_with_options(serde_json::value::Serializer, &all)
-            .map_err(unwritable)?;
-        let default = object
-            .get(field.json_name())
-            .unwrap_or(&serde_json::Value::Null);
-        return serde_json::to_writer(out, default).map_err(unwritable);
-    }
-    // `{"name":value}`: what stands between the colon and the last brace.
-    let object = serde_json::to_vec(&alone).map_err(unwritable)?;
-    let name = serde_json::to_vec(field.json_name()).map_err(unwritable)?;
-    out.extend_from_slice(&object[1 + name.len() + 1..object.len() - 1]);
-    Ok(())
 }
 
-fn unwritable(reason: impl fmt::Display) -> Problem {
+fn unwritable(reason: String) -> Problem {
     Problem::internal(format!("the response cannot be written: {reason}"))
 }
 
 /// The message that a field which is not repeated holds.
 fn message_of(field: &FieldDescriptor) -> Option<MessageDescriptor> {
     let repeated = field.is_list() || field.is_map();
-    message_kind(field).filter(|_| !repeated)
-}
-
-fn message_kind(field: &FieldDescriptor) -> Option<MessageDescriptor> {
     match field.kind() {
-        Kind::Message(message) if !field.is_map() => Some(message),
+        Kind::Message(message) if !repeated => Some(message),
         _ => None,
     }
 }
 
 /// Reads one JSON value, and says where it does not fit.
-fn json<S>(content: &[u8], seed: impl Fn() -> S) -> Result<DynamicMessage, Problem>
+fn json<T, S>(content: &[u8], seed: impl Fn() -> S) -> Result<T, Problem>
 where
-    S: for<'de> DeserializeSeed<'de, Value = DynamicMessage>,
+    S: for<'de> DeserializeSeed<'de, Value = T>,
 {
     if is_deeper_than(content, DEEPEST) {
         return Err(Problem::invalid(format!(
@@ -196,51 +160,4 @@ fn is_deeper_than(content: &[u8], deepest: usize) -> bool {
         }
     }
     false
-}
-
-/// Reads a message whose only field, by its JSON name, is the JSON value.
-struct Holder<'a>(&'a MessageDescriptor, &'a str);
-
-impl<'de> DeserializeSeed<'de> for Holder<'_> {
-    type Value = DynamicMessage;
-
-    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<Self::Value, D::Error> {
-        let entry = Entry {
-            name: Some(self.1),
-            value: Some(value),
-        };
-        self.0
-            .clone()
-            .deserialize(MapAccessDeserializer::new(entry))
-    }
-}
-
-/// A map of one entry, whose value is what a deserializer reads.
-struct Entry<'a, D> {
-    name: Option<&'a str>,
-    value: Option<D>,
-}
-
-impl<'de, D: Deserializer<'de>> MapAccess<'de> for Entry<'_, D> {
-    type Error = D::Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, Self::Error> {
-        let Some(name) = self.name.take() else {
-            return Ok(None);
-        };
-        seed.deserialize(StrDeserializer::new(name)).map(Some)
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(
-        &mut self,
-        seed: V,
-    ) -> Result<V::Value, Self::Error> {
-        match self.value.take() {
-            Some(value) => seed.deserialize(value),
-            None => Err(serde::de::Error::custom("the value was read twice")),
-        }
-    }
 }

@@ -29,9 +29,10 @@
 //! - A verb is split off at the last colon of the last segment where a template with this verb matches;
 //!   elsewhere the colon is a part of the segment.
 //! - Names in paths of rules and in queries are JSON names or original names.
+//! - Two fields of one oneof are refused wherever they come from: the path, the content or the query.
+//! - Content that a rule maps to a `google.api.HttpBody` is taken and given as it is.
 //!
-//! JSON is that of prost-reflect, which writes a `google.protobuf.FloatValue` or `DoubleValue` that is
-//! not finite as `null`, and reads no integers with a fraction or an exponent from strings.
+//! JSON is that of [`trilane_grpc::json`].
 //!
 //! Bounds: messages nest at most 100 deep in a query and in JSON, as in binary Protocol Buffers. The
 //! time of everything grows with the length of the request and the number of rules, so that a server's
@@ -40,11 +41,14 @@
 mod binding;
 mod content;
 mod format;
+mod openapi;
 mod path;
 mod problem;
 mod query;
+mod raw;
 mod router;
 mod rule;
+mod service_config;
 mod status;
 mod template;
 mod trie;
@@ -52,7 +56,10 @@ mod value;
 
 pub use binding::Binding;
 pub use format::Format;
+pub use openapi::{Info, document as openapi};
 pub use problem::{Problem, http_status};
+pub use raw::RawContent;
 pub use router::{Found, Match, Router};
 pub use rule::RuleError;
+pub use service_config::ServiceConfig;
 pub use status::status_content;

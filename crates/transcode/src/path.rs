@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-use crate::template::Variable;
+use crate::binding::Parameter;
 
 /// What becomes of an encoded slash, `%2F` or `%2f`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,8 @@ pub(crate) fn check_escapes(text: &str) -> Result<(), String> {
 }
 
 /// What a variable takes from `path`, which is without its first slash and its verb.
-pub(crate) fn value(path: &str, variable: &Variable) -> Result<String, String> {
+pub(crate) fn value(path: &str, parameter: &Parameter) -> Result<String, String> {
+    let variable = &parameter.variable;
     let Some(start) = offset(path, variable.start) else {
         return Ok(String::new()); // `**` that matched no segment
     };
@@ -71,11 +72,17 @@ pub(crate) fn value(path: &str, variable: &Variable) -> Result<String, String> {
             None => text,
         },
     };
-    let slashes = match variable.is_single() {
-        true => Slashes::Decoded,
-        false => Slashes::Kept,
+    if variable.is_single() {
+        return decode(text, Slashes::Decoded).map(Cow::into_owned);
+    }
+    // "fully URI-decoded except in cases of single segment matches in reserved expansion"
+    let rest = match variable.rest.filter(|_| parameter.fully_decode) {
+        Some(rest) => offset(text, rest - variable.start).unwrap_or(text.len()),
+        None => text.len(),
     };
-    decode(text, slashes).map(Cow::into_owned)
+    let (kept, decoded) = text.split_at(rest);
+    let kept = decode(kept, Slashes::Kept)?;
+    Ok(kept.into_owned() + &decode(decoded, Slashes::Decoded)?)
 }
 
 /// Where segment `number` starts.

@@ -19,27 +19,32 @@ pub(crate) const DEEPEST: usize = 100;
 /// several values.
 ///
 /// # Errors
-/// INVALID_ARGUMENT, with the parameter's name, for a name that is no field, that the path or the
-/// content holds already, or a value that does not fit.
+/// INVALID_ARGUMENT, with the parameter's name, for a name that is no field, unless these are ignored;
+/// for one that the path or the content holds already; for one of a oneof of which another is set; and
+/// for a value that does not fit.
 pub(crate) fn apply(
     message: &mut DynamicMessage,
     query: &str,
     binding: &Binding,
+    ignores_unknown: bool,
 ) -> Result<(), Problem> {
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, text) = pair.split_once('=').unwrap_or((pair, ""));
         let name = decode(name).map_err(Problem::invalid)?;
         let problem =
             |reason: String| Problem::invalid(format!("query parameter {} {reason}", shown(&name)));
+        let fields = match resolve(&message.descriptor(), &name) {
+            Ok(fields) => fields,
+            Err(_) if ignores_unknown => continue,
+            Err(reason) => return Err(problem(format!("is not a field: {reason}"))),
+        };
         let text = decode(text).map_err(|reason| problem(format!("cannot be read: {reason}")))?;
-        let fields = resolve(&message.descriptor(), &name)
-            .map_err(|reason| problem(format!("is not a field: {reason}")))?;
         if let Some(reason) = binding.taken(&fields) {
             return Err(problem(reason.to_owned()));
         }
         let leaf = &fields[fields.len() - 1];
         let value = value::parse(leaf, &text).map_err(problem)?;
-        set(message, &fields, value);
+        set(message, &fields, value).map_err(problem)?;
     }
     Ok(())
 }
@@ -89,21 +94,47 @@ pub(crate) fn resolve(
 }
 
 /// Sets the last of `fields`, each in the message that the one before holds; a repeated one grows.
-pub(crate) fn set(message: &mut DynamicMessage, fields: &[FieldDescriptor], value: Value) {
+///
+/// # Errors
+/// Which field of the same oneof is set already.
+pub(crate) fn set(
+    message: &mut DynamicMessage,
+    fields: &[FieldDescriptor],
+    value: Value,
+) -> Result<(), String> {
     let Some((leaf, way)) = fields.split_last() else {
-        return;
+        return Ok(());
     };
     let mut holder = message;
     for field in way {
+        alone(holder, field)?;
         // `resolve` has seen that it is a message.
         let Some(next) = holder.get_field_mut(field).as_message_mut() else {
-            return;
+            return Ok(());
         };
         holder = next;
     }
+    alone(holder, leaf)?;
     if !leaf.is_list() {
         holder.set_field(leaf, value);
     } else if let Some(list) = holder.get_field_mut(leaf).as_list_mut() {
         list.push(value);
+    }
+    Ok(())
+}
+
+/// Whether no other field of its oneof is set.
+fn alone(holder: &DynamicMessage, field: &FieldDescriptor) -> Result<(), String> {
+    let Some(oneof) = field.containing_oneof() else {
+        return Ok(());
+    };
+    let mut others = oneof.fields().filter(|other| other != field);
+    match others.find(|other| holder.has_field(other)) {
+        None => Ok(()),
+        Some(other) => Err(format!(
+            "cannot be set beside {:?}: the oneof {:?} holds one field",
+            other.name(),
+            oneof.name()
+        )),
     }
 }

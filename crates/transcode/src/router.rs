@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor, ServiceDescriptor, Value};
+use prost::bytes::Bytes;
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, Kind, MethodDescriptor, ServiceDescriptor, Value,
+};
 
 use crate::{
     binding::{Binding, Body},
@@ -10,8 +13,9 @@ use crate::{
     format::Format,
     path::{self, Slashes},
     problem::Problem,
-    query,
+    query, raw,
     rule::{self, RuleError, WEBSOCKET},
+    service_config::ServiceConfig,
     template::Template,
     trie::{Node, Search},
     value,
@@ -23,6 +27,7 @@ pub struct Router {
     bindings: Vec<Arc<Binding>>,
     root: Node,
     has_verbs: bool,
+    ignores_unknown_query: bool,
 }
 
 /// What stands under a path.
@@ -44,6 +49,7 @@ pub struct Match {
     pub binding: Arc<Binding>,
     /// What the variables of the path hold, in their order.
     values: Result<Vec<String>, Problem>,
+    ignores_unknown_query: bool,
 }
 
 impl Router {
@@ -64,14 +70,28 @@ impl Router {
     pub fn of_services(
         services: impl IntoIterator<Item = ServiceDescriptor>,
     ) -> Result<Self, RuleError> {
+        Router::configured(services, &ServiceConfig::default())
+    }
+
+    /// As [`Router::of_services`], but a method that a rule of `config` selects has this rule alone
+    /// ("any transcoding specified in the service config will override any matching transcoding
+    /// configuration in the proto").
+    ///
+    /// # Errors
+    /// As [`Router::new`].
+    pub fn configured(
+        services: impl IntoIterator<Item = ServiceDescriptor>,
+        config: &ServiceConfig,
+    ) -> Result<Self, RuleError> {
         let mut router = Router {
             bindings: Vec::new(),
             root: Node::default(),
             has_verbs: false,
+            ignores_unknown_query: false,
         };
         for service in services {
             for method in service.methods() {
-                for (binding, template) in rule::bindings(&method)? {
+                for (binding, template) in rule::bindings(&method, config)? {
                     router.add(binding, &template)?;
                 }
             }
@@ -95,6 +115,11 @@ impl Router {
         Ok(())
     }
 
+    /// Says whether query parameters that are no fields are ignored; they are refused otherwise.
+    pub fn ignore_unknown_query(&mut self, ignore: bool) {
+        self.ignores_unknown_query = ignore;
+    }
+
     fn add(&mut self, binding: Binding, template: &Template) -> Result<(), RuleError> {
         let number = self.bindings.len();
         self.root
@@ -108,6 +133,12 @@ impl Router {
     /// All bindings, in the order of the methods.
     pub fn bindings(&self) -> impl Iterator<Item = &Binding> {
         self.bindings.iter().map(Arc::as_ref)
+    }
+
+    /// The first segments of all paths, decoded; `None` where a template begins with a wildcard.
+    #[must_use]
+    pub fn first_segments(&self) -> Option<Vec<&str>> {
+        self.root.literals()
     }
 
     /// The method under `path`, which is still percent-encoded and without the query.
@@ -153,11 +184,15 @@ impl Router {
     fn matched(&self, number: usize, path: &str) -> Found<'_> {
         let binding = Arc::clone(&self.bindings[number]);
         let values = binding.parameters().iter().map(|parameter| {
-            path::value(path, &parameter.variable)
+            path::value(path, parameter)
                 .map_err(|reason| Problem::invalid(format!("the path cannot be read: {reason}")))
         });
         let values = values.collect();
-        Found::Match(Match { binding, values })
+        Found::Match(Match {
+            binding,
+            values,
+            ignores_unknown_query: self.ignores_unknown_query,
+        })
     }
 }
 
@@ -203,18 +238,62 @@ impl Match {
                 message
             }
         };
+        self.fill(&mut message, query)?;
+        Ok(message)
+    }
+
+    /// The message of a request whose content is taken as it is, where
+    /// [`Binding::takes_raw`]: `content_type` and `data` are the `google.api.HttpBody`. In a stream of
+    /// requests this is the first message.
+    ///
+    /// # Errors
+    /// As [`Match::request`], but for the content, which is never wrong.
+    pub fn raw(
+        &self,
+        query: Option<&str>,
+        content_type: &str,
+        data: Bytes,
+    ) -> Result<DynamicMessage, Problem> {
+        let mut message = self.around(content_type, data);
+        self.fill(&mut message, query)?;
+        Ok(message)
+    }
+
+    /// A further message of such a stream: `data` alone.
+    #[must_use]
+    pub fn raw_piece(&self, data: Bytes) -> DynamicMessage {
+        self.around("", data)
+    }
+
+    /// The message with nothing but a `google.api.HttpBody`, which the rule maps the content to.
+    fn around(&self, content_type: &str, data: Bytes) -> DynamicMessage {
+        let input = self.binding.input();
+        let Body::Field(field) = self.binding.body() else {
+            return raw::message(input, content_type, data);
+        };
+        let mut message = DynamicMessage::new(input.clone());
+        if let Kind::Message(inner) = field.kind() {
+            let inner = raw::message(&inner, content_type, data);
+            message.set_field(field, Value::Message(inner));
+        }
+        message
+    }
+
+    /// Sets what path and query hold.
+    fn fill(&self, message: &mut DynamicMessage, query: Option<&str>) -> Result<(), Problem> {
         let values = self.values.as_ref().map_err(Clone::clone)?;
         for (parameter, text) in self.binding.parameters().iter().zip(values) {
-            let leaf = &parameter.fields[parameter.fields.len() - 1];
-            let value: Value = value::parse(leaf, text).map_err(|reason| {
+            let problem = |reason: String| {
                 let name = &parameter.variable.field_path;
                 Problem::invalid(format!("the path's {name:?} {reason}"))
-            })?;
-            query::set(&mut message, &parameter.fields, value);
+            };
+            let leaf = &parameter.fields[parameter.fields.len() - 1];
+            let value: Value = value::parse(leaf, text).map_err(problem)?;
+            query::set(message, &parameter.fields, value).map_err(problem)?;
         }
-        if let Some(query) = query {
-            query::apply(&mut message, query, &self.binding)?;
+        match query {
+            Some(query) => query::apply(message, query, &self.binding, self.ignores_unknown_query),
+            None => Ok(()),
         }
-        Ok(message)
     }
 }

@@ -7,6 +7,7 @@ use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
 use crate::{
     binding::{Binding, Body, Parameter},
     query,
+    service_config::ServiceConfig,
     template::{Template, Variable},
 };
 
@@ -22,19 +23,19 @@ struct Options {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-struct HttpRule {
+pub(crate) struct HttpRule {
     #[prost(oneof = "Pattern", tags = "2, 3, 4, 5, 6, 8")]
-    pattern: Option<Pattern>,
+    pub(crate) pattern: Option<Pattern>,
     #[prost(string, tag = "7")]
-    body: String,
+    pub(crate) body: String,
     #[prost(string, tag = "12")]
-    response_body: String,
+    pub(crate) response_body: String,
     #[prost(message, repeated, tag = "11")]
-    additional_bindings: Vec<HttpRule>,
+    pub(crate) additional_bindings: Vec<HttpRule>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-enum Pattern {
+pub(crate) enum Pattern {
     #[prost(string, tag = "2")]
     Get(String),
     #[prost(string, tag = "3")]
@@ -50,11 +51,11 @@ enum Pattern {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-struct CustomHttpPattern {
+pub(crate) struct CustomHttpPattern {
     #[prost(string, tag = "1")]
-    kind: String,
+    pub(crate) kind: String,
     #[prost(string, tag = "2")]
-    path: String,
+    pub(crate) path: String,
 }
 
 /// A rule that cannot be kept: it says which one, and why.
@@ -72,6 +73,12 @@ impl fmt::Display for RuleError {
 impl std::error::Error for RuleError {}
 
 impl RuleError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        RuleError {
+            message: message.into(),
+        }
+    }
+
     /// Two rules that match the same requests.
     pub(crate) fn conflict(new: &Binding, old: &Binding) -> Self {
         RuleError {
@@ -92,25 +99,38 @@ impl RuleError {
 ///
 /// # Errors
 /// [`RuleError`] for a rule that does not follow `google/api/http.proto`.
-pub(crate) fn bindings(method: &MethodDescriptor) -> Result<Vec<(Binding, Template)>, RuleError> {
-    let error = |reason: String| RuleError {
-        message: format!("{}: {reason}", method.full_name()),
+pub(crate) fn bindings(
+    method: &MethodDescriptor,
+    config: &ServiceConfig,
+) -> Result<Vec<(Binding, Template)>, RuleError> {
+    let (selected, place) = match config.rule(method) {
+        Some((rule, place)) => (Some(rule), format!("{place}, {}", method.full_name())),
+        None => (None, method.full_name().to_owned()),
     };
-    let options: Options = method
-        .options()
-        .transcode_to()
-        .map_err(|reason| error(format!("its google.api.http cannot be read: {reason}")))?;
-    let Some(rule) = options.http else {
-        return Ok(Vec::new());
+    let error = |reason: String| RuleError::new(format!("{place}: {reason}"));
+    let rule = match selected {
+        Some(rule) => rule.clone(),
+        None => {
+            let options: Options = method
+                .options()
+                .transcode_to()
+                .map_err(|reason| error(format!("its google.api.http cannot be read: {reason}")))?;
+            match options.http {
+                Some(rule) => rule,
+                None => return Ok(Vec::new()),
+            }
+        }
     };
-    let mut found = vec![binding(method, &rule).map_err(error)?];
+    let fully_decode = config.fully_decodes();
+    let binding = |rule: &HttpRule| binding(method, rule, fully_decode);
+    let mut found = vec![binding(&rule).map_err(error)?];
     for additional in &rule.additional_bindings {
         if !additional.additional_bindings.is_empty() {
             return Err(error(
                 "an additional binding must not have additional bindings itself".to_owned(),
             ));
         }
-        found.push(binding(method, additional).map_err(error)?);
+        found.push(binding(additional).map_err(error)?);
     }
     Ok(found)
 }
@@ -124,12 +144,15 @@ pub(crate) fn implicit(method: &MethodDescriptor) -> Result<(Binding, Template),
         body: "*".to_owned(),
         ..HttpRule::default()
     };
-    binding(method, &rule).map_err(|reason| RuleError {
-        message: format!("{}: {reason}", method.full_name()),
-    })
+    binding(method, &rule, false)
+        .map_err(|reason| RuleError::new(format!("{}: {reason}", method.full_name())))
 }
 
-fn binding(method: &MethodDescriptor, rule: &HttpRule) -> Result<(Binding, Template), String> {
+fn binding(
+    method: &MethodDescriptor,
+    rule: &HttpRule,
+    fully_decode: bool,
+) -> Result<(Binding, Template), String> {
     let (http_method, path) = match &rule.pattern {
         Some(Pattern::Get(path)) => ("GET", path),
         Some(Pattern::Put(path)) => ("PUT", path),
@@ -145,7 +168,7 @@ fn binding(method: &MethodDescriptor, rule: &HttpRule) -> Result<(Binding, Templ
     let parameters = template
         .variables
         .iter()
-        .map(|variable| parameter(&input, variable))
+        .map(|variable| parameter(&input, variable, fully_decode))
         .collect::<Result<_, _>>()
         .map_err(of_template)?;
     let body = match rule.body.as_str() {
@@ -176,7 +199,11 @@ fn kind(kind: &str) -> Result<&str, String> {
     Ok(kind)
 }
 
-fn parameter(input: &MessageDescriptor, variable: &Variable) -> Result<Parameter, String> {
+fn parameter(
+    input: &MessageDescriptor,
+    variable: &Variable,
+    fully_decode: bool,
+) -> Result<Parameter, String> {
     let fields = query::resolve(input, &variable.field_path)?;
     let leaf = &fields[fields.len() - 1];
     if leaf.is_list() || leaf.is_map() {
@@ -197,6 +224,7 @@ fn parameter(input: &MessageDescriptor, variable: &Variable) -> Result<Parameter
     Ok(Parameter {
         fields,
         variable: variable.clone(),
+        fully_decode,
     })
 }
 

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
+use trilane_grpc::json;
 
 use crate::format::Format;
 
@@ -86,7 +87,9 @@ fn known(any: &Any, pool: &DescriptorPool) -> Option<String> {
         .get_message_by_name(name)
         .or_else(|| DETAILS.get_message_by_name(name))?;
     let message = DynamicMessage::decode(descriptor, any.value.as_slice()).ok()?;
-    serde_json::to_string(&message).ok()
+    let mut out = Vec::new();
+    json::write(&message, &mut out).ok()?;
+    String::from_utf8(out).ok()
 }
 
 fn quoted(text: &str) -> String {

@@ -40,6 +40,8 @@ pub(crate) struct Variable {
     pub(crate) start: usize,
     /// The segment after the last; `None` where the last is `**`.
     pub(crate) end: Option<usize>,
+    /// The segment `**`, where it ends with one.
+    pub(crate) rest: Option<usize>,
 }
 
 impl Variable {
@@ -177,6 +179,7 @@ impl Parser<'_> {
             field_path,
             start,
             end: (!is_open).then_some(end),
+            rest: is_open.then_some(end - 1),
         });
         Ok(())
     }

@@ -74,6 +74,12 @@ impl Node {
         Ok(())
     }
 
+    /// What stands in this place; `None` where anything may.
+    pub(crate) fn literals(&self) -> Option<Vec<&str>> {
+        let is_open = self.any.is_some() || self.rest.is_some();
+        (!is_open).then(|| self.literals.keys().map(AsRef::as_ref).collect())
+    }
+
     /// The binding for `path` (without its first slash and the verb) and this verb.
     pub(crate) fn find<'t, 'q>(
         &'t self,

@@ -12,6 +12,8 @@ use serde::de::{
     value::{Error, StrDeserializer},
 };
 
+use trilane_grpc::json::MessageSeed;
+
 use crate::path::shown;
 
 const BASE64: GeneralPurposeConfig = GeneralPurposeConfig::new()
@@ -120,8 +122,7 @@ fn of_message(message: &MessageDescriptor, text: &str) -> Result<DynamicMessage,
             return Err(expected("field names with commas between them", text));
         }
         let text_of: StrDeserializer<'_, Error> = text.into_deserializer();
-        return message
-            .clone()
+        return MessageSeed(message)
             .deserialize(text_of)
             .map_err(|_| expected(&format!("a {}", message.full_name()), text));
     }

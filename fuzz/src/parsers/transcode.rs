@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage};
+use serde::de::DeserializeSeed;
+use trilane_grpc::json;
 use trilane_transcode::{Format, Found, Router, status_content};
 
 static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
@@ -49,6 +51,16 @@ pub(crate) fn target(data: &[u8]) {
     let Found::Match(found) = ROUTER.find(method, path) else {
         return;
     };
+    if found.binding.takes_raw() {
+        let raw = found.raw(Some(query), path, content.to_vec().into());
+        let read = raw.map(|message| found.binding.raw_response(&message));
+        if let Ok(Ok(read)) = read {
+            assert_eq!(
+                (read.content_type.as_str(), &read.data[..]),
+                (path, content)
+            );
+        }
+    }
     match found.message(Some(query), format, content) {
         Ok(message) => {
             let bytes = message.encode_to_vec();
@@ -58,10 +70,37 @@ pub(crate) fn target(data: &[u8]) {
             if let Err(problem) = found.binding.response(&message, Format::Json, &mut out) {
                 assert_eq!((problem.code, out.len()), (13, 0));
             }
+            read_again(&message);
         }
         Err(problem) => {
             assert_eq!(problem.code, 3);
             assert!(problem.message.len() < 4000, "{problem}");
         }
     }
+}
+
+/// JSON that was written is read again, as the same message.
+fn read_again(message: &DynamicMessage) {
+    let mut out = Vec::new();
+    if json::write(message, &mut out).is_err() {
+        return; // such as a time beyond the year 9999
+    }
+    let descriptor = message.descriptor();
+    let mut text = serde_json::Deserializer::from_slice(&out);
+    let again = match json::MessageSeed(&descriptor).deserialize(&mut text) {
+        Ok(again) => again,
+        Err(reason) => {
+            // Binary messages may be nested deeper than serde_json reads.
+            assert!(reason.to_string().contains("recursion limit"), "{reason}");
+            return;
+        }
+    };
+    let mut second = Vec::new();
+    json::write(&again, &mut second).expect("it was written before");
+    // Entries of maps have no order.
+    let values = [&out, &second].map(|text| serde_json::from_slice::<serde_json::Value>(text));
+    let [Ok(first), Ok(second)] = values else {
+        panic!("{} is no JSON", String::from_utf8_lossy(&out));
+    };
+    assert_eq!(first, second);
 }

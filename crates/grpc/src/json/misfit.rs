@@ -1,9 +1,13 @@
 //! The first part of a JSON value that does not fit a message.
 
-use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, OneofDescriptor};
+use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, OneofDescriptor};
+use serde::de::DeserializeSeed;
 use serde_json::{Map, Value, json};
 
-use super::expected::{by_kind, by_message, found, well_known};
+use super::{
+    expected::{by_kind, by_message, found, well_known},
+    read::{MessageSeed, map_key},
+};
 use crate::near;
 
 /// Where, and what was expected.
@@ -29,7 +33,7 @@ fn expected(path: &str, what: &str, value: &Value) -> Misfit {
 }
 
 fn refused(descriptor: &MessageDescriptor, value: &Value) -> bool {
-    DynamicMessage::deserialize(descriptor.clone(), value).is_err()
+    MessageSeed(descriptor).deserialize(value).is_err()
 }
 
 fn join(path: &str, name: &str) -> String {
@@ -48,6 +52,7 @@ fn message(descriptor: &MessageDescriptor, value: &Value, path: &str) -> Option<
         (_, Value::Object(map)) => map
             .iter()
             .find_map(|(key, value)| member(descriptor, key, value, path))
+            .or_else(|| both_names(descriptor, map, path))
             .or_else(|| several_of_one(descriptor, map, path)),
         _ => Some(expected(path, &by_message(descriptor), value)),
     }
@@ -93,15 +98,7 @@ fn member(descriptor: &MessageDescriptor, key: &str, value: &Value, path: &str) 
 fn entry(entry: &MessageDescriptor, key: &str, value: &Value, path: &str) -> Option<Misfit> {
     let here = format!("{path}[{}]", Value::from(key));
     let kind = entry.map_entry_key_field().kind();
-    let fits = match kind {
-        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => key.parse::<i32>().is_ok(),
-        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => key.parse::<i64>().is_ok(),
-        Kind::Uint32 | Kind::Fixed32 => key.parse::<u32>().is_ok(),
-        Kind::Uint64 | Kind::Fixed64 => key.parse::<u64>().is_ok(),
-        Kind::Bool => key.parse::<bool>().is_ok(),
-        _ => true,
-    };
-    if !fits {
+    if map_key(&kind, key).is_none() {
         let what = format!("a string with {} as key", by_kind(&kind));
         return Some(expected(&here, &what, &Value::from(key)));
     }
@@ -152,6 +149,28 @@ fn unknown(descriptor: &MessageDescriptor, key: &str) -> String {
     }
 }
 
+/// A field under its two names, JSON's and its own.
+fn both_names(
+    descriptor: &MessageDescriptor,
+    map: &Map<String, Value>,
+    path: &str,
+) -> Option<Misfit> {
+    descriptor
+        .fields()
+        .find(|field| {
+            let (one, other) = (field.json_name(), field.name());
+            let is_this = |key: &str| field_of(descriptor, key).as_ref() == Some(field);
+            one != other && map.contains_key(one) && map.contains_key(other) && is_this(other)
+        })
+        .map(|field| {
+            let (one, other) = (field.json_name(), field.name());
+            (
+                join(path, one),
+                format!("it stands there twice, as {one:?} and as {other:?}"),
+            )
+        })
+}
+
 fn several_of_one(
     descriptor: &MessageDescriptor,
     map: &Map<String, Value>,
@@ -187,6 +206,9 @@ fn several_of_one(
 fn any(descriptor: &MessageDescriptor, map: &Map<String, Value>, path: &str) -> Option<Misfit> {
     const EXAMPLE: &str = "the name of a type, such as \"type.googleapis.com/pkg.Message\"";
     let here = join(path, "@type");
+    if map.is_empty() {
+        return None;
+    }
     let Some(kind) = map.get("@type") else {
         let whole = Value::Object(map.clone());
         return Some(expected(path, &by_message(descriptor), &whole));

@@ -1,15 +1,27 @@
-//! JSON to messages, with errors that name the field.
+//! The [JSON mapping](https://protobuf.dev/programming-guides/json/) of Protocol Buffers, both ways, and
+//! errors that name the field.
 //!
-//! What fits is decided by the deserialiser of `prost-reflect`. Its errors know no fields: where it
-//! refuses a message, `misfit` looks for the part that it refuses by itself.
+//! What fits is decided by [`MessageSeed`]. Its errors know no fields: where it refuses a message,
+//! `misfit` looks for the part that it refuses by itself.
 
 mod expected;
 mod misfit;
+mod number;
+mod read;
+mod scalar;
+mod strict;
+mod write;
 
 use std::fmt;
 
 use prost_reflect::{DynamicMessage, MessageDescriptor};
+use serde::de::DeserializeSeed;
 use serde_json::{Deserializer, Value};
+
+pub use read::{FieldSeed, MessageSeed};
+pub use write::{write, write_field};
+
+use strict::Strict;
 
 /// Why JSON is no message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +72,7 @@ fn values(json: &str) -> Result<Vec<Value>, JsonError> {
     let mut values = Vec::new();
     for value in Deserializer::from_str(json).into_iter() {
         match value {
-            Ok(value) => values.push(value),
+            Ok(Strict(value)) => values.push(value),
             Err(error) => {
                 return Err(JsonError {
                     message: (!values.is_empty()).then_some(values.len() + 1),
@@ -77,7 +89,7 @@ fn message(
     descriptor: &MessageDescriptor,
     value: &Value,
 ) -> Result<DynamicMessage, (String, String)> {
-    DynamicMessage::deserialize(descriptor.clone(), value).map_err(|error| {
+    MessageSeed(descriptor).deserialize(value).map_err(|error| {
         misfit::find(descriptor, value).unwrap_or_else(|| {
             (
                 String::new(),

@@ -48,6 +48,9 @@ message Whole {
   google.protobuf.Empty empty = 23;
   repeated Color colors = 24;
   map<bool, string> flags = 25;
+  float narrow = 26;
+  google.protobuf.DoubleValue wrapped_double = 27;
+  google.protobuf.FloatValue wrapped_float = 28;
 }
 
 message Inner {
@@ -231,6 +234,97 @@ fn errors_name_the_field_and_what_stood_there() {
 }
 
 #[test]
+fn numbers_are_read_as_the_mapping_has_them() {
+    let [message] = &read(
+        r#"{"pageSize": "1e2", "large": "-1.50e1", "positive": 1.0, "narrow": 3.4028235e38,
+            "wrapped": "3e0", "wrappedFloat": "-3.4028235e38", "ratio": "1e3", "any": {}}"#,
+    )[..] else {
+        panic!("one message");
+    };
+    let field = |name: &str| message.get_field_by_name(name).unwrap().into_owned();
+    assert_eq!(field("page_size"), Field::I32(100));
+    assert_eq!(field("large"), Field::I64(-15));
+    assert_eq!(field("positive"), Field::U32(1));
+    assert_eq!(field("narrow"), Field::F32(f32::MAX));
+    assert_eq!(field("ratio"), Field::F64(1000.0));
+    assert!(message.has_field_by_name("any"));
+    assert_eq!(
+        written(message),
+        r#"{"pageSize":100,"large":"-15","positive":1,"ratio":1000.0,"any":{},"wrapped":3,"narrow":3.4028235e+38,"wrappedFloat":-3.4028235e+38}"#
+    );
+}
+
+#[test]
+fn what_the_mapping_does_not_have_is_refused() {
+    for (json, text) in [
+        (
+            r#"{"name": "a", "name": "b"}"#,
+            "this is not JSON: the key \"name\" stands there twice",
+        ),
+        (
+            r#"{"struct": {"a": [{"b": 1, "b": 2}]}}"#,
+            "this is not JSON: the key \"b\" stands there twice",
+        ),
+        (
+            r#"{"pageSize": 1, "page_size": 2}"#,
+            "field pageSize: it stands there twice, as \"pageSize\" and as \"page_size\"",
+        ),
+        (
+            r#"{"at": "2016-12-31T23:59:60Z"}"#,
+            "field at: expected a time",
+        ),
+        (
+            r#"{"at": "2016-12-31T23:59:59.1234567890Z"}"#,
+            "field at: expected a time",
+        ),
+        (
+            r#"{"interval": "1.1234567890s"}"#,
+            "field interval: expected a string of seconds",
+        ),
+        (r#"{"narrow": 3.5e38}"#, "field narrow: expected a number"),
+        (r#"{"ratio": "inf"}"#, "field ratio: expected a number"),
+        (r#"{"ratio": " 1"}"#, "field ratio: expected a number"),
+        (
+            r#"{"pageSize": "1e-1"}"#,
+            "field pageSize: expected a whole number",
+        ),
+        (
+            r#"{"pageSize": "+1"}"#,
+            "field pageSize: expected a whole number",
+        ),
+        (
+            r#"{"large": 9223372036854775808}"#,
+            "field large: expected a whole number",
+        ),
+        (
+            r#"{"numbered": {"+1": {}}}"#,
+            "field numbered[\"+1\"]: expected a string with",
+        ),
+    ] {
+        let told = told(json);
+        assert!(told.starts_with(text), "{json}: {told}");
+    }
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_strings() {
+    for name in ["ratio", "narrow", "wrappedDouble", "wrappedFloat"] {
+        for value in ["NaN", "Infinity", "-Infinity"] {
+            let json = format!("{{\"{name}\":\"{value}\"}}");
+            assert_eq!(written(&read(&json)[0]), json);
+        }
+    }
+    let any = r#"{"any":{"@type":"x/google.protobuf.DoubleValue","value":"NaN"}}"#;
+    assert_eq!(written(&read(any)[0]), any);
+}
+
+fn written(message: &DynamicMessage) -> String {
+    let mut out = Vec::new();
+    write(message, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
 fn unknown_fields_are_told_with_the_nearest() {
     assert_eq!(
         told(r#"{"pageSise": 1}"#),
@@ -300,7 +394,10 @@ fn a_method_may_take_a_well_known_type() {
 }
 
 /// Names of fields and maps' keys, known and not.
-const NAMES: [&str; 34] = [
+const NAMES: [&str; 37] = [
+    "narrow",
+    "wrappedDouble",
+    "wrappedFloat",
     "name",
     "pageSize",
     "page_size",
@@ -384,7 +481,29 @@ proptest! {
         static SCHEMA: std::sync::OnceLock<Schema> = std::sync::OnceLock::new();
         let schema = SCHEMA.get_or_init(schema);
         let descriptor = schema.pool().get_message_by_name("t.v1.Whole").unwrap();
-        let taken = DynamicMessage::deserialize(descriptor.clone(), &value);
+        let taken = MessageSeed(&descriptor).deserialize(&value);
         prop_assert_eq!(taken.is_err(), misfit::find(&descriptor, &value).is_some(), "{:?}", taken);
+    }
+
+    #[test]
+    fn what_is_written_is_what_prost_reflect_writes_and_is_read_again(value in json()) {
+        static SCHEMA: std::sync::OnceLock<Schema> = std::sync::OnceLock::new();
+        let schema = SCHEMA.get_or_init(schema);
+        let descriptor = schema.pool().get_message_by_name("t.v1.Whole").unwrap();
+        let Ok(message) = MessageSeed(&descriptor).deserialize(&value) else {
+            return Ok(());
+        };
+        let ours = written(&message);
+        let parsed: Value = serde_json::from_str(&ours).unwrap();
+        // It cannot write an empty Any, and not these numbers.
+        let told = value.to_string();
+        if !["any", "wrappedDouble", "wrappedFloat"].iter().any(|name| told.contains(name)) {
+            let theirs = serde_json::to_string(&message).unwrap();
+            prop_assert_eq!(&parsed, &serde_json::from_str::<Value>(&theirs).unwrap());
+        }
+        let again = MessageSeed(&descriptor).deserialize(&parsed).unwrap();
+        // Entries of a map have no order.
+        let again: Value = serde_json::from_str(&written(&again)).unwrap();
+        prop_assert_eq!(again, parsed);
     }
 }

@@ -154,6 +154,24 @@ fn descriptor_sets_may_lack_googles_files_and_order() {
     check(&Schema::from_descriptor_set("x", &whole.encode_to_vec()).unwrap());
 }
 
+#[test]
+fn a_file_with_comments_goes_with_the_same_without() {
+    let commented = library();
+    let files = commented.pool().files();
+    let plain = files.map(|file| without_comments(&file.encode_to_vec()).unwrap());
+    let plain = Schema::from_files(plain.collect()).unwrap();
+    let file = |schema: &Schema| {
+        let file = schema
+            .pool()
+            .get_file_by_name("trilane/library/v1/library.proto");
+        file.unwrap().encode_to_vec()
+    };
+    assert_ne!(file(&commented), file(&plain));
+    let names = ["trilane.library.v1.Library".to_owned()];
+    let both = Schema::together(&[(&commented, &names), (&plain, &names)]).unwrap();
+    assert_eq!(file(&both), file(&commented));
+}
+
 fn described(files: &[(&str, &[&str])]) -> Vec<u8> {
     let file = files
         .iter()

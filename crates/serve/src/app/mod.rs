@@ -33,12 +33,14 @@ use tokio::time::{sleep, timeout};
 
 pub(crate) use answer::Answer;
 pub(crate) use reply::Reply;
+pub(crate) use route::is_page;
 
 use crate::{
     SERVER_NAME,
     connection::{Connection, PATIENCE},
     rest::{self, Gateway},
-    rpc, services,
+    rpc,
+    services::{self, Owner},
 };
 
 const MALFORMED: &str = "the request's body is malformed, or was cut short";
@@ -162,10 +164,14 @@ where
         return Answer::now(response);
     }
 
-    if app.gateway.services().know(head.uri.path()) && !rpc::is_call(&head.headers) {
-        return rest::handle(&app.gateway, connection, head, body, fields);
-    }
-    if rpc::is_method(head.uri.path()) {
+    let is_for_services = match app.gateway.services().owner(head.uri.path()) {
+        Owner::Services if !rpc::is_call(&head.headers) => {
+            return rest::handle(&app.gateway, connection, head, body, fields);
+        }
+        Owner::Services | Owner::Calls => true,
+        Owner::Others => false,
+    };
+    if is_for_services {
         let request = Request::from_parts(head, body);
         return rpc::handle(app.gateway.rpc(), connection, request, fields);
     }

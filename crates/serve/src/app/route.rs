@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// What there is, as a 404 tells it.
-const ENDPOINTS: [(&str, &str); 16] = [
+const ENDPOINTS: [(&str, &str); 17] = [
     ("/", "11 bytes, the same as /hello"),
     ("/hello", "11 bytes: hello world"),
     (
@@ -61,6 +61,27 @@ const ENDPOINTS: [(&str, &str); 16] = [
         "/v1/shelves/{shelf}/books:watch",
         "a stream: NDJSON, server-sent events, WebSocket; so are /v1/books:import and :lookUp",
     ),
+    (
+        "/openapi.json",
+        "what the library service takes and answers by its rules, in OpenAPI 3.1",
+    ),
+];
+
+/// First segments of the paths in [`page`], and of those that are answered before it.
+const PAGES: [&str; 13] = [
+    "",
+    "hello",
+    "bytes",
+    "status",
+    "delay",
+    "echo",
+    "headers",
+    "books",
+    "book",
+    "site",
+    "profiles",
+    "drip",
+    "openapi.json",
 ];
 
 const HELLO: &[u8] = b"hello world";
@@ -178,6 +199,11 @@ impl Page {
     }
 }
 
+/// Whether the embedded server has pages of its own under this first segment.
+pub(crate) fn is_page(first: &str) -> bool {
+    PAGES.contains(&first)
+}
+
 pub(super) fn page(app: &App, connection: &Arc<Connection>, head: &Parts) -> Page {
     let path = head.uri.path();
     // The commonest first, without looking at the others.
@@ -202,6 +228,7 @@ pub(super) fn page(app: &App, connection: &Arc<Connection>, head: &Parts) -> Pag
         ("site", page) => linked(&app.station, page, path, connection, head),
         ("profiles", page) => linked(&app.profiles, page, path, connection, head),
         ("drip", None) => drip(asked, connection),
+        ("openapi.json", None) => Page::bytes(JSON, app.gateway.services().description()),
         _ => Page::not_found("not found", path),
     }
 }

@@ -44,6 +44,15 @@ impl Answered {
         }
     }
 
+    /// One that does not say what its content is.
+    pub(super) fn without_type(content: Content) -> Self {
+        Self {
+            status: StatusCode::OK,
+            fields: Fields::new(),
+            content,
+        }
+    }
+
     pub(super) fn empty(status: StatusCode) -> Self {
         Self {
             status,

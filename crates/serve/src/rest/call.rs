@@ -18,6 +18,7 @@ use trilane_transcode::{Binding, Format};
 use super::{
     Exchange,
     answer::{Answered, Content, Fields, Outcome, media_type, status},
+    raw,
 };
 use crate::{rpc::MAX_MESSAGE, upstream};
 
@@ -177,9 +178,12 @@ pub(super) fn metadata<B>(called: &Response<B>) -> Fields {
 }
 
 /// A response's message as content.
-pub(super) fn content(binding: &Binding, message: &[u8], format: Format) -> Outcome {
+pub(super) fn content(binding: &Binding, message: Bytes, format: Format) -> Outcome {
+    if binding.gives_raw() {
+        return raw::content(binding, message);
+    }
     let mut content = Vec::with_capacity(message.len() * 3);
-    write(binding, message, format, &mut content)?;
+    write(binding, &message, format, &mut content)?;
     Ok(Answered::new(
         media_type(format),
         Content::Bytes(content.into()),

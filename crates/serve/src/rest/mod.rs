@@ -5,6 +5,7 @@
 
 mod answer;
 mod call;
+mod raw;
 mod stream;
 mod upload;
 pub(crate) mod websocket;
@@ -14,7 +15,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Method, StatusCode, Version,
-    header::{ACCEPT, ALLOW, CONTENT_TYPE, UPGRADE, VARY},
+    header::{ACCEPT, ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_TYPE, UPGRADE, VARY},
     request::Parts,
 };
 use hyper::body::Body as HttpBody;
@@ -22,7 +23,7 @@ use prost::Message;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 use tonic::{Status, body::Body};
-use trilane_transcode::{Format, Found, Match};
+use trilane_transcode::{Binding, Format, Found, Match};
 
 use self::{
     answer::{Answered, Content, Outcome, Refusal},
@@ -38,6 +39,8 @@ use crate::{
 
 /// How long the rest of a refused request's content may take.
 const LINGER: Duration = Duration::from_secs(1);
+/// Where the services are described, unless a rule has this path.
+const OPENAPI: &str = "/openapi.json";
 
 /// One worker's way from REST to the services.
 pub(crate) struct Gateway {
@@ -125,14 +128,24 @@ impl Exchange {
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: Into<BoxError>,
     {
+        self.check_coding()?;
         let path = self.head.uri.path();
-        let method = match self.head.method {
-            Method::HEAD => "GET",
-            ref method => method.as_str(),
+        let method = self.head.method.as_str();
+        let router = self.gateway.services.router();
+        let found = match router.find(method, path) {
+            // HEAD is GET without content, where no rule says otherwise.
+            Found::Method(_) if self.head.method == Method::HEAD => router.find("GET", path),
+            found => found,
         };
-        let found = match self.gateway.services.router().find(method, path) {
+        let found = match found {
             Found::Match(found) => found,
             Found::Method(allowed) => return self.other_method(&allowed),
+            Found::Nothing if path == OPENAPI => {
+                return match method {
+                    "GET" | "HEAD" => Ok(self.description()),
+                    _ => self.other_method(&["GET"]),
+                };
+            }
             Found::Nothing => {
                 let shown: String = path.chars().take(200).collect();
                 return Err(Refusal::of(Status::not_found(format!(
@@ -156,12 +169,12 @@ impl Exchange {
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: Into<BoxError>,
     {
-        let format = self.response_format()?;
+        let format = self.format_of_response(&found.binding)?;
         let message = self.message(found, body).await?;
         let called = call::start(self, &found.binding, call::whole(&message)).await?;
         let metadata = call::metadata(&called);
         let answer = call::one(called).await?;
-        Ok(call::content(&found.binding, &answer, format)?.with_all(metadata))
+        Ok(call::content(&found.binding, answer, format)?.with_all(metadata))
     }
 
     async fn server_stream<B>(&self, found: &Match, body: &mut B) -> Outcome
@@ -169,6 +182,13 @@ impl Exchange {
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: Into<BoxError>,
     {
+        if found.binding.gives_raw() {
+            let message = self.message(found, body).await?;
+            let called = call::start(self, &found.binding, call::whole(&message)).await?;
+            let metadata = call::metadata(&called);
+            let answered = raw::stream(Messages::new(called), found.binding.clone()).await?;
+            return Ok(answered.with_all(metadata));
+        }
         let framing = Framing::accepted(self.field(ACCEPT)).ok_or_else(|| {
             Refusal::not_acceptable("application/x-ndjson, application/json or text/event-stream")
         })?;
@@ -189,15 +209,25 @@ impl Exchange {
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: Into<BoxError>,
     {
-        let format = self.response_format()?;
-        let cut = upload::Cut::of(self.field(CONTENT_TYPE)).ok_or_else(|| {
-            Refusal::unsupported("application/x-ndjson, or application/json for one message")
-        })?;
+        let format = self.format_of_response(&found.binding)?;
+        let kind = self.field(CONTENT_TYPE);
+        let cut = upload::Cut::of(kind);
+        if cut.is_none() && !found.binding.takes_raw() {
+            return Err(Refusal::unsupported(
+                "application/x-ndjson, or application/json for one message",
+            ));
+        }
         let (sender, requests) = call::channel();
         let query = self.head.uri.query();
-        let reading = upload::send(body, cut, sender, |content| {
-            found.message(query, Format::Json, content)
-        });
+        let reading = async {
+            match cut {
+                Some(cut) if !found.binding.takes_raw() => {
+                    let read = |content: &[u8]| found.message(query, Format::Json, content);
+                    upload::send(body, cut, sender, read).await
+                }
+                _ => raw::send(body, sender, found, query, kind.unwrap_or_default()).await,
+            }
+        };
         let calling = async {
             let called = call::start(self, &found.binding, requests).await?;
             let metadata = call::metadata(&called);
@@ -214,7 +244,32 @@ impl Exchange {
             called = &mut calling => called,
         };
         let (answer, metadata) = called?;
-        Ok(call::content(&found.binding, &answer, format)?.with_all(metadata))
+        Ok(call::content(&found.binding, answer, format)?.with_all(metadata))
+    }
+
+    /// Content comes as it is: it has no coding (RFC 9110 section 15.5.16).
+    fn check_coding(&self) -> Result<(), Refusal> {
+        let coding = self.head.headers.get(CONTENT_ENCODING);
+        match coding.filter(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+            None => Ok(()),
+            Some(coding) => {
+                let shown: String = String::from_utf8_lossy(coding.as_bytes())
+                    .chars()
+                    .take(50)
+                    .collect();
+                let status = Status::invalid_argument(format!(
+                    "the content has the coding {shown:?}, and none is read here: send it as it is"
+                ));
+                let refusal = Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, status);
+                Err(refusal.with(ACCEPT_ENCODING, HeaderValue::from_static("identity")))
+            }
+        }
+    }
+
+    /// What the rules serve, as OpenAPI.
+    fn description(&self) -> Answered {
+        let content = Content::Bytes(self.gateway.services.description());
+        Answered::new(HeaderValue::from_static("application/json"), content)
     }
 
     /// The message of a request that has one.
@@ -224,14 +279,27 @@ impl Exchange {
         B::Error: Into<BoxError>,
     {
         let content = upload::collect(body).await?;
+        let query = self.head.uri.query();
+        if found.binding.takes_raw() {
+            let kind = self.field(CONTENT_TYPE).unwrap_or_default();
+            return Ok(found.raw(query, kind, content)?.encode_to_vec());
+        }
         let format = match self.field(CONTENT_TYPE) {
             // Nothing has no format.
             Some(kind) if !content.is_empty() => Format::of_media_type(kind)
                 .ok_or_else(|| Refusal::unsupported("application/json or application/protobuf"))?,
             _ => Format::Json,
         };
-        let message = found.request(self.head.uri.query(), format, &content)?;
+        let message = found.request(query, format, &content)?;
         Ok(message.encode_to_vec())
+    }
+
+    /// As [`Exchange::response_format`], where the service does not say itself what its content is.
+    fn format_of_response(&self, binding: &Binding) -> Result<Format, Refusal> {
+        match binding.gives_raw() {
+            true => Ok(self.error_format()),
+            false => self.response_format(),
+        }
     }
 
     /// What the caller accepts; the format of its content where it does not say.

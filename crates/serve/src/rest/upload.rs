@@ -38,7 +38,7 @@ impl Cut {
 }
 
 /// The next piece of the content.
-async fn piece<B>(body: &mut B) -> Result<Option<Bytes>, Refusal>
+pub(super) async fn piece<B>(body: &mut B) -> Result<Option<Bytes>, Refusal>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,

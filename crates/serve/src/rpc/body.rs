@@ -13,15 +13,18 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 use tonic::{Status, body::Body};
 
+use super::scan::Scan;
 use crate::{
     app::BoxError,
     connection::{Connection, Waiting},
 };
 
-/// A request's body that fails when nothing comes for too long.
+/// A request's body that fails when nothing comes for too long, or what comes is no call.
 pub(super) struct Patient<B> {
     body: B,
     patience: Duration,
+    /// Where the messages are looked at.
+    scan: Option<Scan>,
     /// Made when there is something to wait for: most requests have arrived whole.
     sleep: Option<Pin<Box<Sleep>>>,
 }
@@ -31,8 +34,14 @@ impl<B> Patient<B> {
         Self {
             body,
             patience,
+            scan: None,
             sleep: None,
         }
+    }
+
+    /// With `scan` looking at what comes.
+    pub(super) fn scanned(self, scan: Option<Scan>) -> Self {
+        Self { scan, ..self }
     }
 }
 
@@ -50,7 +59,15 @@ where
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
             self.sleep = None;
-            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+            let frame = frame.map(|frame| frame.map_err(Into::into));
+            if let Some(Ok(frame)) = &frame
+                && let (Some(data), Some(scan)) = (frame.data_ref(), &mut self.scan)
+                && let Err(status) = scan.take(data)
+            {
+                self.scan = None;
+                return Poll::Ready(Some(Err(status.into())));
+            }
+            return Poll::Ready(frame);
         }
         let patience = self.patience;
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep(patience)));

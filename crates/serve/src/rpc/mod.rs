@@ -6,6 +6,7 @@
 
 mod body;
 mod deadline;
+mod scan;
 mod web;
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
@@ -29,6 +30,7 @@ use tower_service::Service;
 
 pub(crate) use body::Call;
 use body::Patient;
+use scan::Scan;
 
 use crate::{
     Error,
@@ -153,6 +155,12 @@ impl Rpc {
         }
     }
 
+    /// What looks at the messages of a call. Those for others' services pass as they are.
+    fn scan(&self, path: &str) -> Option<Scan> {
+        let is_own = self.upstreams.find(path).is_none();
+        is_own.then(|| Scan::new(!self.may_stream(path)))
+    }
+
     /// Whether the caller may send more than one message, at its own pace.
     fn may_stream(&self, path: &str) -> bool {
         let own = ["/LookUpBooks", "/ImportBooks", "/ServerReflectionInfo"];
@@ -228,11 +236,6 @@ fn unknown(path: &str) -> Status {
     ))
 }
 
-/// Whether a path is that of a method of ours. Cheap: every request comes by.
-pub(crate) fn is_method(path: &str) -> bool {
-    path.starts_with("/trilane.") || path.starts_with("/grpc.")
-}
-
 /// Whether a request is a call, whatever its path.
 pub(crate) fn is_call(fields: &HeaderMap) -> bool {
     form(fields).is_some()
@@ -270,11 +273,17 @@ where
             return Answer::now(response);
         }
     };
-    let patience = match rpc.may_stream(request.uri().path()) {
+    let path = request.uri().path();
+    let patience = match rpc.may_stream(path) {
         true => THOUGHT,
         false => PATIENCE,
     };
-    let request = request.map(|body| Body::new(Patient::new(body, patience)));
+    // The frames of gRPC-Web may be in base64 here.
+    let scan = match form {
+        Form::Grpc => rpc.scan(path),
+        Form::Web => None,
+    };
+    let request = request.map(|body| Body::new(Patient::new(body, patience).scanned(scan)));
     let called = match form {
         Form::Grpc => rpc.call(request),
         Form::Web => web::call(rpc, request),

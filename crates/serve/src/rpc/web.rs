@@ -14,7 +14,7 @@ use tonic_web::GrpcWebLayer;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{Calling, Rpc};
+use super::{Calling, Patient, Rpc, THOUGHT};
 
 /// tonic-web compares whole values, so parameters have to go.
 const BINARY: HeaderValue = HeaderValue::from_static("application/grpc-web+proto");
@@ -30,6 +30,12 @@ impl Service<Request<Body>> for Rpc {
     }
 
     fn call(&mut self, request: Request<Body>) -> Calling {
+        // Here the frames are those of gRPC.
+        let scan = self.scan(request.uri().path());
+        let request = match scan {
+            None => request,
+            Some(_) => request.map(|body| Body::new(Patient::new(body, THOUGHT).scanned(scan))),
+        };
         Rpc::call(self, request)
     }
 }

@@ -123,13 +123,91 @@ fn statuses_of_grpc_web_are_in_its_trailers_or_head() {
 }
 
 #[test]
+fn methods_have_paths_without_a_rule() {
+    let target = start();
+    run(async {
+        for version in VERSIONS {
+            let mut client = Client::connect(&target, version).await;
+            let json = |path: &str| Request::post(path).header("content-type", "application/json");
+            let answer = client
+                .send(json(PATH), r#"{"name":"shelves/3/books/90"}"#)
+                .await;
+            assert_eq!(answer.json()["title"], "Book 90 of shelf 3", "{version}");
+            let binary = Request::post(PATH).header("content-type", "application/protobuf");
+            let answer = client
+                .send(binary, get("shelves/3/books/90").encode_to_vec())
+                .await;
+            assert_eq!(Book::decode(answer.body).unwrap(), expected(), "{version}");
+            let answer = client.get(PATH).await;
+            assert_eq!(
+                (answer.status.as_u16(), answer.field("allow")),
+                (405, "POST, OPTIONS"),
+                "{version}"
+            );
+            let answer = client
+                .send(json("/trilane.library.v1.Library/Burn"), "{}")
+                .await;
+            assert_eq!(
+                (answer.status.as_u16(), answer.json()["code"].as_u64()),
+                (404, Some(5))
+            );
+        }
+    });
+}
+
+#[test]
+fn a_unary_call_has_one_message() {
+    let target = start();
+    run(async {
+        for version in VERSIONS {
+            let mut client = Client::connect(&target, version).await;
+            let message = framed(&get("shelves/1/books/1"));
+            let twice = [&message[..], &message[..]].concat();
+            let request = Request::post(PATH).header("content-type", "application/grpc-web");
+            let answer = client.send(request, twice.clone()).await;
+            assert_eq!(answer.field("grpc-status"), "12", "{version} {answer:?}");
+            if !WITH_TRAILERS.contains(&version) {
+                continue;
+            }
+            let mut channel = Channel::connect(&target, version).await;
+            let request = Request::post(PATH)
+                .header("content-type", "application/grpc")
+                .body(Body::new(Full::new(twice.into())))
+                .unwrap();
+            let response = channel.send(request).await.unwrap();
+            assert_eq!(response.headers()["grpc-status"], "12", "{version}");
+        }
+    });
+}
+
+#[test]
+fn coded_content_is_refused() {
+    let target = start();
+    run(async {
+        for version in VERSIONS {
+            let mut client = Client::connect(&target, version).await;
+            let request = Request::post("/v1/shelves/1/books")
+                .header("content-type", "application/json")
+                .header("content-encoding", "gzip");
+            let answer = client.send(request, &b"\x1f\x8b\x08"[..]).await;
+            assert_eq!(
+                (answer.status.as_u16(), answer.field("accept-encoding")),
+                (415, "identity"),
+                "{version}"
+            );
+            assert!(answer.json()["message"].as_str().unwrap().contains("gzip"));
+        }
+    });
+}
+
+#[test]
 fn what_is_no_call_is_refused_by_http() {
     let target = start();
     run(async {
         for version in VERSIONS {
             let mut client = Client::connect(&target, version).await;
-            let plain = client.send(Request::post(PATH), "x").await;
-            assert_eq!(plain.status, 415, "{version}");
+            let health = Request::post("/grpc.health.v1.Health/Check");
+            assert_eq!(client.send(health, "x").await.status, 415, "{version}");
             let get = Request::get(PATH).header("content-type", "application/grpc");
             let get = client.send(get, "").await;
             assert_eq!(

@@ -259,7 +259,7 @@ over_versions_with_trailers! {
     messages_of_four_mebibytes_are_the_limit(library, target, version) {
         let name = "shelves/1/books/1".to_owned() + &"0".repeat(4 << 20);
         let status = library.get_book(get(&name)).await.unwrap_err();
-        assert_eq!(status.code(), Code::OutOfRange, "{version} {status}");
+        assert_eq!(status.code(), Code::ResourceExhausted, "{version} {status}");
         let status = library.get_book(get(&name[..4 << 20 >> 1])).await.unwrap_err();
         assert_eq!(status.code(), Code::InvalidArgument, "{version}: below the limit");
     }

@@ -3,7 +3,11 @@
 
 mod answers;
 mod differential;
+mod json;
 mod messages;
+mod openapi;
 mod properties;
+mod raw;
+mod service_config;
 mod specification;
 mod support;

@@ -231,13 +231,13 @@ fn a_caller_is_told_what_is_wrong() {
         ),
         (
             whole(r#"{"inner":{"inner":{"number":"x"}}}"#),
-            "the content's field inner.inner.number is not what is wanted: invalid digit found in \
-             string at line 1 column 31",
+            "the content's field inner.inner.number is not what is wanted: invalid value: string \"x\", \
+             expected a whole number from -9223372036854775808 to 9223372036854775807, or a string \
+             with one at line 1 column 31",
         ),
         (
             whole(r#"{"inners":[{},{"none":1}]}"#),
-            "the content's field inners[1] is not what is wanted: unrecognized field name \
-             'none' at line 1 column 21",
+            "the content's field inners[1] is not what is wanted: trilane.bindings.v1.Inner has no field \"none\" at line 1 column 24",
         ),
         (
             whole(r#"{} {}"#),

@@ -1,9 +1,11 @@
-//! The router beside vanguard: the same requests, the same messages, but for a table of differences.
+//! The router beside vanguard and grpc-gateway: the same requests, the same messages, but for tables of
+//! differences.
 
 mod cases;
 mod differences;
 mod peer;
 mod random;
+mod table;
 
 use self::peer::{Peer, Response};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -85,7 +87,9 @@ fn theirs(
 }
 
 fn call(path: &str, request: &DynamicMessage, response: &[u8]) -> Outcome {
-    let readable = serde_json::to_string(request).unwrap();
+    let mut readable = Vec::new();
+    trilane_grpc::json::write(request, &mut readable).unwrap();
+    let readable = String::from_utf8(readable).unwrap();
     Outcome::Call {
         path: path.to_owned(),
         // There are many ways to write NaN in bits: its name has to do.
@@ -258,6 +262,44 @@ fn errors_become_what_vanguard_makes_of_them() {
         let ours: Value = serde_json::from_slice(&ours).unwrap();
         let theirs: Value = serde_json::from_slice(&response.content).unwrap();
         assert_eq!(ours, theirs, "{name}");
+    }
+}
+
+#[test]
+fn content_as_it_is_becomes_what_vanguard_makes_of_it() {
+    let pool = crate::support::bindings();
+    let router = Router::new(&pool).unwrap();
+    let descriptors = crate::support::compile("bindings.proto", "");
+    let Some(peer) = Peer::start(&descriptors, SERVICE) else {
+        return;
+    };
+    for (target, kind, content) in [
+        ("/v1/raw", "image/png", &b"\x89PNG\r\n\x00\xff"[..]),
+        ("/v1/raw", "text/html; charset=utf-8", b"<p>"),
+        ("/v1/raw", "application/json", b"not JSON"),
+        ("/v1/raw", "application/x-protobuf", b"\xff"),
+        // Of a query vanguard takes nothing here. "Use of this type only changes how the request and
+        // response bodies are handled, all other features will continue to work unchanged."
+        ("/v1/raw/some%20name", "a/b", b"x"),
+        ("/v1/raw/n", "a/b", b""),
+    ] {
+        let theirs = peer.send("POST", target, &[("content-type", kind)], content);
+        let Found::Match(found) = router.find("POST", target) else {
+            panic!("{target}")
+        };
+        assert!(found.binding.takes_raw() && found.binding.gives_raw());
+        let request = found.raw(None, kind, content.to_vec().into()).unwrap();
+        let echo = theirs.field("echo-request").unwrap();
+        let echo = BASE64_STANDARD.decode(echo).unwrap();
+        let echo = DynamicMessage::decode(found.binding.method().input(), &*echo).unwrap();
+        assert_eq!(request, echo, "{target} {kind}");
+        let answer = found.binding.raw_response(&request).unwrap();
+        assert_eq!(theirs.status, 200, "{target} {kind}");
+        assert_eq!(theirs.content, answer.data, "{target} {kind}");
+        assert_eq!(
+            theirs.field("content-type"),
+            Some(answer.content_type.as_str())
+        );
     }
 }
 

@@ -1,4 +1,4 @@
-//! The Go program with vanguard, and one HTTP request to it.
+//! The Go program with vanguard and grpc-gateway, and one HTTP request to it.
 
 use std::{
     env,
@@ -36,6 +36,11 @@ impl Response {
 impl Peer {
     /// Builds and starts it; `None`, with the reason on standard output, where there is no Go.
     pub(crate) fn start(descriptors: &[u8], service: &str) -> Option<Self> {
+        Self::start_by("vanguard", descriptors, service)
+    }
+
+    /// As [`Peer::start`], with vanguard or grpc-gateway.
+    pub(crate) fn start_by(by: &str, descriptors: &[u8], service: &str) -> Option<Self> {
         if Command::new("go").arg("version").output().is_err() {
             println!("skipped: the program go is missing");
             assert!(
@@ -48,7 +53,7 @@ impl Peer {
         let mut child = Command::new(program)
             .arg("-descriptors")
             .arg(set)
-            .args(["-service", service])
+            .args(["-service", service, "-by", by])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -75,7 +80,7 @@ impl Peer {
         for (name, value) in fields {
             head += &format!("{name}: {value}\r\n");
         }
-        if !content.is_empty() {
+        if !content.is_empty() && !fields.iter().any(|(name, _)| *name == "content-type") {
             head += "content-type: application/json\r\n";
         }
         head += &format!("content-length: {}\r\n\r\n", content.len());
@@ -92,12 +97,12 @@ static BUILT: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
 
 fn build(descriptors: &[u8]) -> (PathBuf, PathBuf) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let program = folder.join("transcode-vanguard");
+    let program = folder.join("transcode-others");
     let built = Command::new("go")
         .args(["build", "-o"])
         .arg(&program)
         .arg(".")
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vanguard"))
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/others"))
         .status()
         .unwrap();
     assert!(built.success(), "go build failed: see above");

@@ -1,4 +1,5 @@
-// Serves the methods of a file descriptor set by vanguard, as a second opinion on google.api.http.
+// Serves the methods of a file descriptor set by vanguard or by grpc-gateway's runtime, as second opinions
+// on google.api.http.
 //
 // Every method answers with the request it got: as the response, and, in the field Echo-Request, as
 // binary Protocol Buffers in base64. A request whose header Fail holds a code of Connect is answered
@@ -30,8 +31,9 @@ const largestRequest = 1 << 20
 func main() {
 	descriptors := flag.String("descriptors", "", "the file descriptor set")
 	service := flag.String("service", "", "full name of the service")
+	by := flag.String("by", "vanguard", "vanguard or grpc-gateway")
 	flag.Parse()
-	transcoder, err := open(*descriptors, protoreflect.FullName(*service))
+	transcoder, err := open(*by, *descriptors, protoreflect.FullName(*service))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -53,7 +55,7 @@ func main() {
 	log.Fatal(server.Serve(listener))
 }
 
-func open(path string, service protoreflect.FullName) (http.Handler, error) {
+func open(by, path string, service protoreflect.FullName) (http.Handler, error) {
 	encoded, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -69,6 +71,9 @@ func open(path string, service protoreflect.FullName) (http.Handler, error) {
 	found, err := files.FindDescriptorByName(service)
 	if err != nil {
 		return nil, err
+	}
+	if by == "grpc-gateway" {
+		return openGateway(files, found.(protoreflect.ServiceDescriptor))
 	}
 	types := dynamicpb.NewTypes(files)
 	// The JSON mapping's own defaults: unknown fields are refused, what is not set is left out.
