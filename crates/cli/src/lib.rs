@@ -70,7 +70,7 @@ enum Command {
     /// Load a server over one HTTP version and report rate, latency, cost and validity
     Load(Box<load::LoadArgs>),
     /// Serve a target to aim at: HTTP/1.1, HTTP/2 and HTTP/3 from one handler
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     /// Serve the services of a gRPC server over HTTP (JSON), gRPC and gRPC-Web
     ///
     /// The services are found by reflection, or in files. A method is under the paths of its
@@ -96,7 +96,7 @@ pub fn main_with(arguments: impl IntoIterator<Item = OsString>, pages: Option<&d
     match arguments.and_then(Cli::try_parse_from) {
         Ok(cli) => match cli.command {
             Command::Load(arguments) => load::run(&arguments, pages),
-            Command::Serve(arguments) => serve::run(arguments),
+            Command::Serve(arguments) => serve::run(&arguments),
             Command::Gateway(arguments) => gateway::run(&arguments),
             Command::Network(arguments) => network::run(&arguments),
             Command::Completions(arguments) => completions::run(&arguments),

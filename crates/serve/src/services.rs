@@ -1,6 +1,9 @@
 //! The services that requests may be for: their messages, and the rules that lead to them.
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    collections::HashSet,
+    sync::{Arc, LazyLock},
+};
 
 use prost_reflect::DescriptorPool;
 use trilane_grpc::{Schema, SchemaError};
@@ -50,7 +53,10 @@ impl Services {
         names: impl Iterator<Item = &'a str>,
     ) -> Result<Arc<Self>, Error> {
         let pool = schema.pool();
+        let mut seen = HashSet::new();
         let services: Vec<_> = names
+            // Several upstreams may have one.
+            .filter(|name| seen.insert(*name))
             .filter_map(|name| pool.get_service_by_name(name))
             .collect();
         let wrong = |error: trilane_transcode::RuleError| Error::Config(error.to_string());

@@ -5,6 +5,7 @@
 
 mod answer;
 mod call;
+mod coding;
 mod stream;
 mod upload;
 pub(crate) mod websocket;
@@ -63,6 +64,15 @@ impl Gateway {
         })
     }
 
+    /// The same with other services; WebSockets that are open stay as they are.
+    pub(crate) fn with_services(&self, rpc: Rpc, services: Arc<Services>) -> Arc<Self> {
+        Arc::new(Self {
+            rpc,
+            services,
+            sockets: self.sockets.clone(),
+        })
+    }
+
     pub(crate) fn rpc(&self) -> &Rpc {
         &self.rpc
     }
@@ -115,6 +125,7 @@ where
             }
         };
         let is_head = exchange.head.method == Method::HEAD;
+        let answered = coding::encode(&exchange.head.headers, answered);
         Ok(answered.into_response(fields, &exchange.connection, is_head))
     })
 }
@@ -193,6 +204,7 @@ impl Exchange {
         let cut = upload::Cut::of(self.field(CONTENT_TYPE)).ok_or_else(|| {
             Refusal::unsupported("application/x-ndjson, or application/json for one message")
         })?;
+        coding::refuse(&self.head.headers)?;
         let (sender, requests) = call::channel();
         let query = self.head.uri.query();
         let reading = upload::send(body, cut, sender, |content| {
@@ -224,6 +236,7 @@ impl Exchange {
         B::Error: Into<BoxError>,
     {
         let content = upload::collect(body).await?;
+        let content = coding::decode(&self.head.headers, content)?;
         let format = match self.field(CONTENT_TYPE) {
             // Nothing has no format.
             Some(kind) if !content.is_empty() => Format::of_media_type(kind)
