@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 
 	"connectrpc.com/connect"
@@ -59,6 +61,13 @@ var implementations = map[string]implementation{
 			return handler, func() {}, err
 		},
 	},
+	"vanguard-proxy": {
+		modules: []string{
+			"connectrpc.com/vanguard", "google.golang.org/grpc", "github.com/quic-go/quic-go",
+		},
+		h3:      true,
+		handler: newVanguardProxy,
+	},
 	"gateway": {
 		modules: []string{
 			"github.com/grpc-ecosystem/grpc-gateway/v2", "google.golang.org/grpc",
@@ -108,10 +117,44 @@ func newConnect(books *library.Library) http.Handler {
 // The transcoder before connect-go's handler: that is what it passes gRPC, gRPC-Web and Connect on to
 // as they are, and translates REST to.
 func newVanguard(books *library.Library) (http.Handler, error) {
-	handler := newConnect(books)
-	service := vanguard.NewService(
-		librarypbconnect.LibraryName, handler, vanguard.WithMaxMessageBufferBytes(maxMessage),
+	return transcoding(newConnect(books))
+}
+
+// The transcoder before a gRPC server of the same process, to which net/http's reverse proxy passes
+// calls on over loopback.
+func newVanguardProxy(books *library.Library) (http.Handler, func(), error) {
+	address, stop, err := behind(books)
+	if err != nil {
+		return nil, nil, err
+	}
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(request *httputil.ProxyRequest) {
+			request.SetURL(&url.URL{Scheme: "http", Host: address})
+		},
+		Transport: transport,
+		// Messages of streams go on as they come.
+		FlushInterval: -1,
+	}
+	handler, err := transcoding(
+		proxy,
+		vanguard.WithTargetProtocols(vanguard.ProtocolGRPC),
+		vanguard.WithTargetCodecs(vanguard.CodecProto),
 	)
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return handler, func() {
+		transport.CloseIdleConnections()
+		stop()
+	}, nil
+}
+
+func transcoding(handler http.Handler, more ...vanguard.ServiceOption) (http.Handler, error) {
+	options := append(more, vanguard.WithMaxMessageBufferBytes(maxMessage))
+	service := vanguard.NewService(librarypbconnect.LibraryName, handler, options...)
 	return vanguard.NewTranscoder(
 		[]*vanguard.Service{service},
 		vanguard.WithUnknownHandler(handler),
@@ -128,26 +171,35 @@ func newVanguard(books *library.Library) (http.Handler, error) {
 // The gateway before a gRPC server that it dials, as its documentation recommends: calls by
 // RegisterLibraryHandlerServer go past grpc-go, have no streams and no interceptors.
 func newGateway(books *library.Library) (http.Handler, func(), error) {
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	address, end, err := behind(books)
 	if err != nil {
 		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	stop := func() {
+		cancel()
+		end()
+	}
+	mux := newGatewayMux()
+	dial := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
+	err = librarypb.RegisterLibraryHandlerFromEndpoint(ctx, mux, address, dial)
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return limited(mux), stop, nil
+}
+
+// A gRPC server of this process that a proxy passes calls on to, and what ends it.
+func behind(books *library.Library) (string, func(), error) {
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
 	}
 	server := newGRPC(books)
 	go func() {
 		// It returns once it is stopped; before that, calls fail and tell why.
 		_ = server.Serve(listener)
 	}()
-	ctx, cancel := context.WithCancel(context.Background())
-	stop := func() {
-		cancel()
-		server.Stop()
-	}
-	mux := newGatewayMux()
-	dial := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
-	err = librarypb.RegisterLibraryHandlerFromEndpoint(ctx, mux, listener.Addr().String(), dial)
-	if err != nil {
-		stop()
-		return nil, nil, err
-	}
-	return limited(mux), stop, nil
+	return listener.Addr().String(), server.Stop, nil
 }

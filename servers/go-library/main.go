@@ -1,6 +1,7 @@
 // Command server is the library service by one of Go's stacks: grpc-go by its own listener or by
 // net/http, vanguard, grpc-gateway, connect-go. Each takes TLS and QUIC on one port, where it can, and
-// cleartext on another.
+// cleartext on another. Words behind the flags are a program that runs beside it, such as a proxy before
+// it, for as long as it does.
 package main
 
 //go:generate go run ./internal/generate
@@ -8,9 +9,12 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
+	"os"
+	"os/exec"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
@@ -34,12 +38,12 @@ func main() {
 		fmt.Println(software(chosen.modules))
 		return
 	}
-	if err := run(chosen, *port, *plain, *cert, *key); err != nil {
+	if err := run(chosen, *port, *plain, *cert, *key, flag.Args()); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(chosen implementation, port, plain int, cert, key string) error {
+func run(chosen implementation, port, plain int, cert, key string, beside []string) error {
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
 		return err
@@ -54,12 +58,43 @@ func run(chosen implementation, port, plain int, cert, key string) error {
 		return err
 	}
 	defer running.stop()
+	program := make(chan error, 1)
+	if len(beside) > 0 {
+		go func() { program <- runBeside(asked, beside) }()
+	}
 	select {
 	case err = <-running.ended:
 		return err
+	case err = <-program:
+		if asked.Err() != nil {
+			// The signal came to all of the group.
+			return nil
+		}
+		return fmt.Errorf("%s has ended: %w", beside[0], err)
 	case <-asked.Done():
+		if len(beside) > 0 {
+			<-program
+		}
 		return nil
 	}
+}
+
+// Runs a program until it ends, or until the context does: then it is asked to end too. Should this
+// process be killed, the program notices by the end of its standard input.
+func runBeside(ctx context.Context, words []string) error {
+	program := exec.CommandContext(ctx, words[0], words[1:]...)
+	program.Stdout, program.Stderr = os.Stdout, os.Stderr
+	program.Cancel = func() error { return program.Process.Signal(syscall.SIGTERM) }
+	program.WaitDelay = grace
+	input, err := program.StdinPipe()
+	if err != nil {
+		return err
+	}
+	defer input.Close()
+	if err := program.Run(); err != nil {
+		return err
+	}
+	return errors.New("it was not asked to")
 }
 
 // Versions of what answers: the modules named, then Go.

@@ -1,15 +1,26 @@
 //! The flags that say which services of others are served, and where these are.
 
-use std::{collections::HashMap, fs, path::PathBuf, sync::Arc, time::Duration};
+mod reread;
+
+use std::{
+    collections::HashMap,
+    fs,
+    path::PathBuf,
+    sync::{Arc, mpsc},
+    time::Duration,
+};
 
 use clap::Args;
+use percent_encoding::percent_decode_str;
 use trilane_engine::{Options, PlanError};
 use trilane_grpc::Schema;
-use trilane_serve::{Forwarding, RuleError, ServiceConfig, Upstream};
+use trilane_serve::{Forwarding, Limits, Place, RuleError, ServiceConfig, Upstream};
 use trilane_transport::tls;
+use trilane_units as units;
 use url::Url;
 
 use crate::schema::{self, Source, Target};
+pub(crate) use reread::Reread;
 
 const UPSTREAM: &str = "Upstream";
 /// How long a server may take to describe its services.
@@ -19,8 +30,8 @@ const ABOUT: [&str; 2] = ["grpc.reflection.", "grpc.health."];
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ForwardArgs {
-    /// Serve the services of this gRPC server: grpc://HOST:PORT, or grpcs://HOST:PORT over TLS; several
-    /// each with services of its own
+    /// Serve the services of this gRPC server: grpc://HOST:PORT, grpcs://HOST:PORT over TLS, or
+    /// grpc+unix:///PATH; several share the calls of the services that they have in common
     #[arg(long, value_name = "URL", value_parser = address, help_heading = UPSTREAM)]
     upstream: Vec<Address>,
     /// Serve this service alone, and not all that there are (repeatable)
@@ -42,12 +53,44 @@ pub(crate) struct ForwardArgs {
     /// Ignore query parameters that are no fields of the request, instead of answering 400
     #[arg(long, requires = "upstream", help_heading = UPSTREAM)]
     ignore_unknown_query: bool,
+    /// Ask upstreams for their services again this often, and not only when a connection was made anew
+    #[arg(long, value_name = "TIME", requires = "upstream", conflicts_with_all = ["proto", "descriptor_set"],
+          value_parser = units::time, help_heading = UPSTREAM)]
+    reflect_every: Option<Duration>,
     /// Trust this certificate authority (PEM) for grpcs:// beside the system's (repeatable)
     #[arg(long, value_name = "FILE", requires = "upstream", help_heading = UPSTREAM)]
     upstream_cacert: Vec<PathBuf>,
     /// Accept any certificate of grpcs:// upstreams
     #[arg(long, requires = "upstream", help_heading = UPSTREAM)]
     upstream_insecure: bool,
+    /// Show this certificate chain (PEM) to grpcs:// upstreams that ask for one
+    #[arg(long, value_name = "FILE", requires = "upstream_key", help_heading = UPSTREAM)]
+    upstream_cert: Option<PathBuf>,
+    /// The private key (PEM) of --upstream-cert
+    #[arg(long, value_name = "FILE", requires = "upstream_cert", help_heading = UPSTREAM)]
+    upstream_key: Option<PathBuf>,
+    /// What upstreams are called in requests (:authority) and in their certificates, instead of the host
+    /// of --upstream
+    #[arg(long, value_name = "NAME", requires = "upstream", value_parser = server_name, help_heading = UPSTREAM)]
+    upstream_server_name: Option<String>,
+    /// Ask upstreams for their health (grpc.health.v1), and leave those out that do not serve
+    #[arg(long, requires = "upstream", help_heading = UPSTREAM)]
+    upstream_health: bool,
+    /// The time that a call has which brings no deadline (grpc-timeout) [default: no end]
+    #[arg(long, value_name = "TIME", requires = "upstream", value_parser = units::time, help_heading = UPSTREAM)]
+    upstream_timeout: Option<Duration>,
+    /// Most bytes of a message in either direction, such as 4m; longer ones end their calls with
+    /// RESOURCE_EXHAUSTED [default: what servers and callers allow]
+    #[arg(long, value_name = "BYTES", requires = "upstream", value_parser = message_size, help_heading = UPSTREAM)]
+    max_message: Option<u32>,
+    /// Connections of each worker to one server; each has the streams that the server allows
+    #[arg(long, value_name = "N", default_value_t = 32, requires = "upstream", help_heading = UPSTREAM,
+          value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    upstream_connections: u16,
+    /// Calls of each worker that may wait for a stream to one server; more end with RESOURCE_EXHAUSTED
+    #[arg(long, value_name = "N", default_value_t = 1024, requires = "upstream", help_heading = UPSTREAM,
+          value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    upstream_waiting: u32,
 }
 
 /// Where a server is.
@@ -55,9 +98,33 @@ pub(crate) struct ForwardArgs {
 struct Address {
     /// As it was typed.
     text: String,
-    host: String,
-    port: u16,
+    at: At,
     secure: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum At {
+    Host { host: String, port: u16 },
+    Unix(PathBuf),
+}
+
+impl Address {
+    fn place(&self) -> Place {
+        match &self.at {
+            At::Host { host, port } => Place::Host {
+                host: host.clone(),
+                port: *port,
+            },
+            At::Unix(path) => Place::Unix(path.clone()),
+        }
+    }
+}
+
+/// What is served, and what keeps it so while the upstreams change.
+pub(crate) struct Forwarded {
+    pub(crate) forwarding: Forwarding,
+    /// Where the services come from reflection.
+    pub(crate) reread: Option<Reread>,
 }
 
 fn address(text: &str) -> Result<Address, String> {
@@ -67,6 +134,7 @@ fn address(text: &str) -> Result<Address, String> {
     let secure = match url.scheme() {
         "grpc" | "http" => false,
         "grpcs" | "https" => true,
+        "grpc+unix" => return socket(text, &url),
         other => return Err(format!("{other}:// is not known here: {EXAMPLE}")),
     };
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
@@ -83,96 +151,117 @@ fn address(text: &str) -> Result<Address, String> {
     }
     Ok(Address {
         text: text.to_owned(),
-        host: host.to_owned(),
-        port,
+        at: At::Host {
+            host: host.to_owned(),
+            port,
+        },
         secure,
     })
 }
 
+/// A URL of a Unix domain socket.
+fn socket(text: &str, url: &Url) -> Result<Address, String> {
+    const EXAMPLE: &str = "type for example grpc+unix:///run/shop.sock";
+    if url.has_host() || url.query().is_some() || url.fragment().is_some() {
+        return Err(format!("only a path belongs into it: {EXAMPLE}"));
+    }
+    let path = percent_decode_str(url.path()).decode_utf8();
+    let path = path.map_err(|_| format!("its path is not UTF-8: {EXAMPLE}"))?;
+    if path.len() < 2 {
+        return Err(format!("it names no socket: {EXAMPLE}"));
+    }
+    Ok(Address {
+        text: text.to_owned(),
+        at: At::Unix(PathBuf::from(&*path)),
+        secure: false,
+    })
+}
+
+fn message_size(text: &str) -> Result<u32, String> {
+    let size = units::size(text)?;
+    u32::try_from(size).map_err(|_| "a message of gRPC has less than 4 GiB".to_owned())
+}
+
+fn server_name(text: &str) -> Result<String, String> {
+    match url::Host::parse(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(format!("{error}: type a host name, such as api.example")),
+    }
+}
+
 impl ForwardArgs {
     /// The services that the flags ask for. The upstreams are asked for them where no file has them.
-    pub(crate) fn forwarding(&self, alone: bool) -> Result<Option<Forwarding>, PlanError> {
+    pub(crate) fn forwarding(&self, alone: bool) -> Result<Option<Forwarded>, PlanError> {
         if self.upstream.is_empty() {
             return Ok(None);
         }
-        let authorities = self.authorities()?;
+        let files = self.files()?;
         let config = self.config()?;
-        let source = match &self.descriptor_set {
+        let source = self.source();
+        let schemas = self
+            .upstream
+            .iter()
+            .map(|address| self.describe(address, &source, &files))
+            .collect::<Result<Vec<_>, _>>()?;
+        let names = self.services(&schemas)?;
+        let schema = together(&schemas, &names)?;
+        config.check(schema.pool()).map_err(of_config)?;
+        let mut tls = None;
+        let mut upstreams = Vec::new();
+        for (address, services) in self.upstream.iter().zip(names) {
+            if address.secure && tls.is_none() {
+                tls = Some(self.client(&files)?);
+            }
+            upstreams.push(Upstream {
+                place: address.place(),
+                tls: tls.clone().filter(|_| address.secure),
+                name: self.upstream_server_name.clone(),
+                services,
+            });
+        }
+        let (ended, signal) = mpsc::channel();
+        let reread = (source == Source::Reflection)
+            .then(|| Reread::new(self.clone(), files, schemas, signal));
+        Ok(Some(Forwarded {
+            forwarding: Forwarding {
+                schema,
+                upstreams,
+                limits: Limits {
+                    connections: self.upstream_connections.into(),
+                    waiting: self.upstream_waiting as usize,
+                    message: self.max_message,
+                    timeout: self.upstream_timeout,
+                    health: self.upstream_health,
+                },
+                ended: reread.is_some().then_some(ended),
+                alone,
+                config,
+                ignore_unknown_query: self.ignore_unknown_query,
+            },
+            reread,
+        }))
+    }
+
+    fn source(&self) -> Source {
+        match &self.descriptor_set {
             Some(file) => Source::DescriptorSet(file.clone()),
             None if self.proto.is_empty() => Source::Reflection,
             None => Source::Proto {
                 files: self.proto.clone(),
                 includes: self.proto_path.clone(),
             },
-        };
-        if source != Source::Reflection && self.upstream.len() > 1 {
-            return Err(PlanError::Usage(
-                "files do not say which of several --upstream has which service: leave --proto and \
-                 --descriptor-set out, so that each is asked by reflection"
-                    .into(),
-            ));
         }
-        let schemas = self
-            .upstream
-            .iter()
-            .map(|address| self.describe(address, &source, &authorities))
-            .collect::<Result<Vec<_>, _>>()?;
-        let services = self.services(&schemas)?;
-        let parts = schemas.iter().zip(services.iter().map(Vec::as_slice));
-        let schema = Schema::together(&parts.collect::<Vec<_>>())
-            .map_err(|error| PlanError::Environment(format!("--upstream: {error}")))?;
-        config.check(schema.pool()).map_err(of_config)?;
-        let mut tls = None;
-        let mut upstreams = Vec::new();
-        for (address, services) in self.upstream.iter().zip(services) {
-            if address.secure && tls.is_none() {
-                tls = Some(self.client(&authorities)?);
-            }
-            upstreams.push(Upstream {
-                host: address.host.clone(),
-                port: address.port,
-                tls: tls.clone().filter(|_| address.secure),
-                services,
-            });
-        }
-        Ok(Some(Forwarding {
-            schema,
-            upstreams,
-            alone,
-            config,
-            ignore_unknown_query: self.ignore_unknown_query,
-        }))
     }
 
     /// The services of each upstream.
     fn services(&self, schemas: &[Schema]) -> Result<Vec<Vec<String>>, PlanError> {
-        let mut at: HashMap<String, &str> = HashMap::new();
-        let mut all = Vec::new();
-        for (address, schema) in self.upstream.iter().zip(schemas) {
-            let mut names: Vec<String> = schema
-                .pool()
-                .services()
-                .map(|service| service.full_name().to_owned())
-                .filter(|name| !is_about(name))
-                .collect();
-            if !self.service.is_empty() {
-                names.retain(|name| self.service.contains(name));
-            }
-            for name in &names {
-                if let Some(other) = at.insert(name.clone(), &address.text) {
-                    return Err(PlanError::Usage(format!(
-                        "{name} is at {other} and at {}: name the services that you want with --service, \
-                         or one --upstream",
-                        address.text
-                    )));
-                }
-            }
-            all.push(names);
-        }
-        if let Some(missing) = self.service.iter().find(|name| !at.contains_key(*name)) {
-            let known = schemas.iter().flat_map(|schema| schema.pool().services());
-            let known = known.map(|service| service.full_name().to_owned());
-            let mut known: Vec<_> = known.filter(|name| !is_about(name)).collect();
+        let mut all: Vec<_> = schemas.iter().map(services_of).collect();
+        if let Some(missing) = self
+            .service
+            .iter()
+            .find(|name| !all.iter().flatten().any(|known| known == *name))
+        {
+            let mut known = all.concat();
             known.sort_unstable();
             known.dedup();
             return Err(PlanError::Usage(format!(
@@ -180,7 +269,12 @@ impl ForwardArgs {
                 known.join(", ")
             )));
         }
-        if at.is_empty() {
+        if !self.service.is_empty() {
+            for names in &mut all {
+                names.retain(|name| self.service.contains(name));
+            }
+        }
+        if all.iter().all(Vec::is_empty) {
             return Err(PlanError::Usage(
                 "--upstream: there is no service but reflection and health".into(),
             ));
@@ -201,35 +295,60 @@ impl ForwardArgs {
         Ok(all)
     }
 
-    fn authorities(&self) -> Result<Vec<tls::File>, PlanError> {
-        let read = |file: &PathBuf| {
+    fn files(&self) -> Result<Files, PlanError> {
+        let read = |file: &PathBuf, flag: &str| {
             let name = file.display().to_string();
             let bytes = fs::read(file).map_err(|error| {
-                PlanError::Environment(format!("--upstream-cacert: cannot read {name}: {error}"))
+                PlanError::Environment(format!("{flag}: cannot read {name}: {error}"))
             })?;
             Ok((name, bytes))
         };
-        self.upstream_cacert.iter().map(read).collect()
+        let authorities = self
+            .upstream_cacert
+            .iter()
+            .map(|file| read(file, "--upstream-cacert"))
+            .collect::<Result<_, _>>()?;
+        let client = match self.upstream_cert.as_ref().zip(self.upstream_key.as_ref()) {
+            None => None,
+            Some((cert, key)) => {
+                Some((read(cert, "--upstream-cert")?, read(key, "--upstream-key")?))
+            }
+        };
+        Ok(Files {
+            authorities,
+            client,
+        })
     }
 
     fn describe(
         &self,
         address: &Address,
         source: &Source,
-        authorities: &[tls::File],
+        files: &Files,
     ) -> Result<Schema, PlanError> {
-        let Address {
-            host, port, secure, ..
-        } = address;
-        let scheme = if *secure { "https" } else { "http" };
-        let host = match host.contains(':') {
+        let scheme = if address.secure { "https" } else { "http" };
+        let bracketed = |host: &str| match host.contains(':') {
             true => format!("[{host}]"),
-            false => host.clone(),
+            false => host.to_owned(),
+        };
+        // Under the name, and where it is, as its calls go.
+        let (url, connect_to) = match (&address.at, &self.upstream_server_name) {
+            (At::Host { host, port }, None) => (format!("{}:{port}", bracketed(host)), None),
+            (At::Host { host, port }, Some(name)) => (
+                format!("{name}:{port}"),
+                Some(format!("{}:{port}", bracketed(host))),
+            ),
+            (At::Unix(path), name) => (
+                name.clone().unwrap_or_else(|| "localhost".into()),
+                Some(format!("unix:{}", path.display())),
+            ),
         };
         let options = Options {
-            urls: vec![format!("{scheme}://{host}:{port}")],
-            authorities: authorities.to_vec(),
+            urls: vec![format!("{scheme}://{url}")],
+            authorities: files.authorities.clone(),
+            client: files.client.clone(),
             insecure: self.upstream_insecure,
+            connect_to,
             timeout: REFLECTION_TIMEOUT,
             ..Options::default()
         };
@@ -243,12 +362,12 @@ impl ForwardArgs {
             .map_err(in_words_of_upstreams)
     }
 
-    fn client(&self, authorities: &[tls::File]) -> Result<Arc<rustls::ClientConfig>, PlanError> {
+    fn client(&self, files: &Files) -> Result<Arc<rustls::ClientConfig>, PlanError> {
         let config = tls::Config::new(&tls::Options {
-            authorities: authorities.to_vec(),
+            authorities: files.authorities.clone(),
             platform: true,
             insecure: self.upstream_insecure,
-            client: None,
+            client: files.client.clone(),
             password: None,
             pins: Vec::new(),
             alpn: Vec::new(),
@@ -257,7 +376,7 @@ impl ForwardArgs {
             version: None,
             ciphers: Vec::new(),
         })
-        .map_err(|error| PlanError::Environment(error.to_string()))?;
+        .map_err(|error| in_words_of_upstreams(PlanError::Environment(error.to_string())))?;
         Ok(Arc::clone(config.rustls()))
     }
 }
@@ -266,8 +385,40 @@ fn of_config(error: RuleError) -> PlanError {
     PlanError::Usage(format!("--service-config: {error}"))
 }
 
-fn is_about(service: &str) -> bool {
-    ABOUT.iter().any(|about| service.starts_with(about))
+/// What the flags name for TLS.
+struct Files {
+    authorities: Vec<tls::File>,
+    client: Option<(tls::File, tls::File)>,
+}
+
+/// The services of the application's.
+fn services_of(schema: &Schema) -> Vec<String> {
+    let services = schema.pool().services();
+    let names = services.map(|service| service.full_name().to_owned());
+    let is_about = |service: &str| ABOUT.iter().any(|about| service.starts_with(about));
+    names.filter(|name| !is_about(name)).collect()
+}
+
+/// The services of all upstreams. One that several have is described by the first: while they change to
+/// another version one after the other, their descriptions may differ.
+fn together(schemas: &[Schema], names: &[Vec<String>]) -> Result<Schema, PlanError> {
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    for (number, names) in names.iter().enumerate() {
+        for name in names {
+            first.entry(name).or_insert(number);
+        }
+    }
+    let described: Vec<Vec<String>> = names
+        .iter()
+        .enumerate()
+        .map(|(number, names)| {
+            let own = names.iter().filter(|name| first[name.as_str()] == number);
+            own.cloned().collect()
+        })
+        .collect();
+    let parts = schemas.iter().zip(described.iter().map(Vec::as_slice));
+    Schema::together(&parts.collect::<Vec<_>>())
+        .map_err(|error| PlanError::Environment(format!("--upstream: {error}")))
 }
 
 /// The same error, with the flags that go with upstreams.
@@ -275,6 +426,9 @@ fn in_words_of_upstreams(error: PlanError) -> PlanError {
     let told = |text: String| {
         text.replace("--cacert", "--upstream-cacert")
             .replace("--insecure", "--upstream-insecure")
+            .replace("--cert", "--upstream-cert")
+            .replace("--key", "--upstream-key")
+            .replace("--sni", "--upstream-server-name")
     };
     match error {
         PlanError::Usage(text) => PlanError::Usage(told(text)),
@@ -296,11 +450,11 @@ mod tests {
             ("http://a", "a", 80, false),
         ] {
             let read = address(text).unwrap();
-            assert_eq!(
-                (&*read.host, read.port, read.secure),
-                (host, port, secure),
-                "{text}"
-            );
+            let at = At::Host {
+                host: host.into(),
+                port,
+            };
+            assert_eq!((read.at, read.secure), (at, secure), "{text}");
         }
         for text in [
             "localhost:50051",
@@ -312,6 +466,12 @@ mod tests {
         ] {
             let told = address(text).unwrap_err();
             assert!(told.contains("type for example grpc://"), "{text}: {told}");
+        }
+        let read = address("grpc+unix:///run/a%20b.sock").unwrap();
+        assert_eq!(read.at, At::Unix("/run/a b.sock".into()));
+        for text in ["grpc+unix://host/x", "grpc+unix:///", "grpc+unix:///x?y"] {
+            let told = address(text).unwrap_err();
+            assert!(told.contains("grpc+unix:///run"), "{text}: {told}");
         }
     }
 }

@@ -20,8 +20,8 @@ pub(crate) fn run(args: &GatewayArgs) -> u8 {
         tell(format_args!("trilane gateway: {error}"));
         code
     };
-    let forwarding = match args.forward.forwarding(true) {
-        Ok(Some(forwarding)) => forwarding,
+    let forwarded = match args.forward.forwarding(true) {
+        Ok(Some(forwarded)) => forwarded,
         Ok(None) => {
             let missing =
                 "where are the services? type for example --upstream grpc://127.0.0.1:50051";
@@ -32,10 +32,13 @@ pub(crate) fn run(args: &GatewayArgs) -> u8 {
         }
     };
     let config = Config {
-        forwarding: Some(forwarding),
+        forwarding: Some(forwarded.forwarding),
         ..args.listen.config()
     };
-    match args.listen.serve("trilane gateway", "/", config) {
+    let served = args
+        .listen
+        .serve("trilane gateway", "/", config, forwarded.reread);
+    match served {
         Ok(()) => OK,
         Err(error) => failed(&error, FAILED),
     }

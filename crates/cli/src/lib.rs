@@ -97,7 +97,7 @@ pub fn main_with(arguments: impl IntoIterator<Item = OsString>, pages: Option<&d
     match arguments.and_then(Cli::try_parse_from) {
         Ok(cli) => match cli.command {
             Command::Load(arguments) => load::run(&arguments, pages),
-            Command::Serve(arguments) => serve::run(*arguments),
+            Command::Serve(arguments) => serve::run(&arguments),
             Command::Gateway(arguments) => gateway::run(&arguments),
             Command::Network(arguments) => network::run(&arguments),
             Command::Completions(arguments) => completions::run(&arguments),

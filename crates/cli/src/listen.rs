@@ -16,7 +16,7 @@ use serde_json::json;
 use trilane_serve::{Config, SERVER_NAME, Server, Signals, Stop, StopWhen};
 use trilane_units as units;
 
-use crate::tell;
+use crate::{forwarding::Reread, tell};
 
 /// Time for requests in flight after the signal to stop.
 const GRACE: Duration = Duration::from_secs(5);
@@ -62,6 +62,10 @@ pub(crate) struct ListenArgs {
     /// Ask clients to leave after N requests on a connection (connection: close, GOAWAY)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     keepalive_requests: Option<u64>,
+    /// Let pages of this origin read the answers (CORS), such as https://app.example; * for all
+    /// (repeatable)
+    #[arg(long, value_name = "ORIGIN")]
+    cors_origin: Vec<String>,
     /// Form of the ready line
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
@@ -103,16 +107,19 @@ impl ListenArgs {
             names: self.name.clone(),
             streams: self.h2_streams,
             keepalive_requests: self.keepalive_requests,
+            cors_origins: self.cors_origin.clone(),
             ..Config::default()
         }
     }
 
-    /// Serves until told to stop. `command` is what warnings begin with, `example` a path to try.
+    /// Serves until told to stop. `command` is what warnings begin with, `example` a path to try; `reread`
+    /// changes what is served when upstreams change.
     pub(crate) fn serve(
         &self,
-        command: &str,
+        command: &'static str,
         example: &str,
         config: Config,
+        reread: Option<Reread>,
     ) -> Result<(), Box<dyn std::error::Error>> {
         let signals = Signals::catch()?;
         let threads = config.threads;
@@ -120,6 +127,9 @@ impl ListenArgs {
         let server = Server::start(config)?;
         for warning in warnings {
             tell(format_args!("{command}: warning: {warning}"));
+        }
+        if let Some(reread) = reread {
+            reread.start(command, server.switch())?;
         }
         let addresses = server.addresses();
         let http = addresses.http_url();

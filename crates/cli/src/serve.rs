@@ -40,9 +40,10 @@ enum Controller {
 }
 
 /// Runs the command until it is told to stop; returns the exit code.
-pub(crate) fn run(args: ServeArgs) -> u8 {
-    let forwarding = match args.forward.forwarding(false) {
-        Ok(forwarding) => forwarding,
+pub(crate) fn run(args: &ServeArgs) -> u8 {
+    let (forwarding, reread) = match args.forward.forwarding(false) {
+        Ok(Some(forwarded)) => (Some(forwarded.forwarding), forwarded.reread),
+        Ok(None) => (None, None),
         Err(error) => {
             tell(format_args!("trilane serve: {error}"));
             return code_of(&error);
@@ -60,7 +61,8 @@ pub(crate) fn run(args: ServeArgs) -> u8 {
         chain_size: args.chain_size.map(|size| size as usize),
         ..args.listen.config()
     };
-    match args.listen.serve("trilane serve", "/hello", config) {
+    let served = args.listen.serve("trilane serve", "/hello", config, reread);
+    match served {
         Ok(()) => 0,
         Err(error) => {
             tell(format_args!("trilane serve: {error}"));
@@ -146,6 +148,6 @@ mod tests {
     fn a_port_in_use_is_a_plain_failure() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port().to_string();
-        assert_eq!(run(parse(&["--port", &port]).unwrap()), 1);
+        assert_eq!(run(&parse(&["--port", &port]).unwrap()), 1);
     }
 }

@@ -1,15 +1,20 @@
 //! What a caller can choose, and what can go wrong before the first request.
 
 use std::{
+    convert::Infallible,
     error, fmt, io,
     net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
+    sync::mpsc,
 };
 
+use http::{Request, Response};
+use tonic::body::Body;
+use tower_service::Service;
 use trilane_grpc::Schema;
 use trilane_transcode::ServiceConfig;
 
-use crate::Upstream;
+use crate::{InProcess, Limits, Place, Upstream};
 
 /// How to start a server. `Config::default()` is what `trilane serve` does without flags.
 #[derive(Clone, Debug)]
@@ -48,6 +53,9 @@ pub struct Config {
     /// server sends over QUIC before the client has proved its address is at most three times what has
     /// come in (RFC 9000 section 8.1). Default: our own certificate alone.
     pub chain_size: Option<usize>,
+    /// Origins whose pages may read the answers (CORS), such as `https://app.example`; `*` for all.
+    /// Default: none.
+    pub cors_origins: Vec<String>,
     /// Services of others that are served too, by calling them where they are. Default: none.
     pub forwarding: Option<Forwarding>,
 }
@@ -58,14 +66,70 @@ pub struct Config {
 pub struct Forwarding {
     /// All services, with their messages.
     pub schema: Schema,
-    /// Where they are.
+    /// Where they are. Calls of a service that several upstreams have are shared by them.
     pub upstreams: Vec<Upstream>,
+    /// How they are called there.
+    pub limits: Limits,
+    /// Told the number of an upstream whenever it has ended a connection, and when it is there again: it may
+    /// have other services then, which can be put in by [`Server::switch`](crate::Server::switch).
+    pub ended: Option<mpsc::Sender<usize>>,
     /// Whether nothing else is served: none of the embedded server's own endpoints and services.
     pub alone: bool,
     /// Rules of service configuration files, which override those of the methods' options.
     pub config: ServiceConfig,
     /// Whether query parameters that are no fields are ignored; they are refused otherwise.
     pub ignore_unknown_query: bool,
+}
+
+impl Forwarding {
+    /// All services of `schema`, which are in this process: `service` is what tonic generates for one
+    /// (`GreeterServer::new(...)`), or `tonic::service::Routes` of several. Nothing else is served.
+    ///
+    /// ```no_run
+    /// # fn run<S>(greeter: S, descriptors: &[u8]) -> Result<(), Box<dyn std::error::Error>>
+    /// # where
+    /// #     S: tower_service::Service<
+    /// #             http::Request<tonic::body::Body>,
+    /// #             Response = http::Response<tonic::body::Body>,
+    /// #             Error = std::convert::Infallible,
+    /// #         > + Clone + Send + 'static,
+    /// #     S::Future: Send,
+    /// # {
+    /// use trilane_serve::{Config, Forwarding, Schema, Server};
+    ///
+    /// // What `tonic_prost_build` writes with `file_descriptor_set_path`, or `protoc` and `buf build`.
+    /// let schema = Schema::from_descriptor_set("greeter", descriptors)?;
+    /// let forwarding = Some(Forwarding::of_process(schema, greeter));
+    /// let server = Server::start(Config { forwarding, ..Config::default() })?;
+    /// # drop(server);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn of_process<S>(schema: Schema, service: S) -> Self
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+        S: Clone + Send + 'static,
+        S::Future: Send,
+    {
+        let services = schema.pool().services();
+        let services = services
+            .map(|service| service.full_name().to_owned())
+            .collect();
+        Self {
+            schema,
+            upstreams: vec![Upstream {
+                place: Place::Process(InProcess::new(service)),
+                tls: None,
+                name: None,
+                services,
+            }],
+            limits: Limits::default(),
+            ended: None,
+            alone: true,
+            config: ServiceConfig::default(),
+            ignore_unknown_query: false,
+        }
+    }
 }
 
 /// A congestion controller of QUIC.
@@ -97,6 +161,7 @@ impl Default for Config {
             quic_congestion: Congestion::default(),
             retry: false,
             chain_size: None,
+            cors_origins: Vec::new(),
             forwarding: None,
         }
     }

@@ -18,6 +18,10 @@
 //! # }
 //! ```
 //!
+//! It serves services of gRPC too that are elsewhere ([`Forwarding`]), or in this process
+//! ([`Forwarding::of_process`]; `examples/in_process.rs` is a whole program): over gRPC, gRPC-Web, and HTTP
+//! by the rules of `google.api.http`.
+//!
 //! The protocols are hyper's, quinn's and h3's work, not ours: a client tested here has been
 //! tested against somebody else's reading of the RFCs.
 
@@ -44,9 +48,10 @@ mod worker;
 
 pub use config::{Config, Congestion, Error, Forwarding};
 pub use cost::Cost;
-pub use server::{Addresses, Server};
+pub use server::{Addresses, Server, Switch};
+pub use trilane_grpc::Schema;
 pub use trilane_transcode::{RuleError, ServiceConfig};
-pub use upstream::Upstream;
+pub use upstream::{InProcess, Limits, Place, Upstream, backoff};
 pub use wait::{Signals, Stop, StopWhen};
 
 /// What the `server` field of every response says.

@@ -9,10 +9,11 @@ use std::{
 };
 
 use tokio::sync::{mpsc, watch};
+use trilane_grpc::Schema;
 
 use crate::{
-    Config, Cost, Error,
-    app::{self, App},
+    Config, Cost, Error, Forwarding,
+    app::{self, App, Cors},
     certificate::Identity,
     cost,
     library::Library,
@@ -37,6 +38,14 @@ pub struct Server {
     requests: Vec<Arc<AtomicU64>>,
     signal: watch::Sender<Signal>,
     threads: Vec<JoinHandle<()>>,
+    switch: Switch,
+}
+
+/// Changes which services of its upstreams a running server serves.
+#[derive(Clone)]
+pub struct Switch {
+    apps: Vec<Arc<App>>,
+    forwarding: Option<Forwarding>,
 }
 
 /// Where a server listens.
@@ -101,10 +110,10 @@ impl Server {
             None => (false, Services::library()),
             Some(forwarding) => (forwarding.alone, Services::of(forwarding)?),
         };
-        let upstreams = config
-            .forwarding
-            .as_ref()
-            .map_or(&[][..], |to| &to.upstreams);
+        let forwarding = config.forwarding.as_ref();
+        let upstreams = forwarding.map_or(&[][..], |to| &to.upstreams);
+        let limits = forwarding.map(|to| to.limits).unwrap_or_default();
+        let ended = forwarding.and_then(|to| to.ended.as_ref());
         let library = (!alone).then(Library::new);
         let mut server = Self {
             addresses,
@@ -114,30 +123,37 @@ impl Server {
             requests: Vec::with_capacity(config.threads),
             signal,
             threads: Vec::with_capacity(config.threads + 1),
+            switch: Switch {
+                apps: Vec::with_capacity(config.threads),
+                forwarding: config.forwarding.clone(),
+            },
         };
         let (ready, started) = std::sync::mpsc::channel();
         let parts = queues.into_iter().zip(sockets.quic).zip(accepts);
         for (number, ((queue, udp), accepts)) in parts.enumerate() {
             let requests = Arc::new(AtomicU64::new(0));
             server.requests.push(requests.clone());
+            let app = App::new(
+                addresses.https.port(),
+                requests,
+                Gateway::new(
+                    Rpc::new(
+                        library.clone(),
+                        Upstreams::new(upstreams, limits, ended)?,
+                        &services,
+                        watcher.clone(),
+                    )?,
+                    services.clone(),
+                ),
+                alone,
+                Cors::new(&config.cors_origins)?,
+            );
+            server.switch.apps.push(app.clone());
             let worker = Worker {
                 number,
                 workers: config.threads,
                 cpu: (!config.cpus.is_empty()).then(|| config.cpus[number % config.cpus.len()]),
-                app: App::new(
-                    addresses.https.port(),
-                    requests,
-                    Gateway::new(
-                        Rpc::new(
-                            library.clone(),
-                            Upstreams::new(upstreams)?,
-                            &services,
-                            watcher.clone(),
-                        )?,
-                        services.clone(),
-                    ),
-                    alone,
-                ),
+                app,
                 limit: config.keepalive_requests,
                 early_data,
                 retry: config.retry,
@@ -190,6 +206,11 @@ impl Server {
         self.replaced_authority
     }
 
+    /// What changes the services of upstreams.
+    pub fn switch(&self) -> Switch {
+        self.switch.clone()
+    }
+
     /// Requests received so far.
     pub fn requests(&self) -> u64 {
         self.requests.iter().map(|count| count.load(Relaxed)).sum()
@@ -215,6 +236,33 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.end(Signal::Leave(Instant::now()));
+    }
+}
+
+impl Switch {
+    /// Puts other services in the place of those that upstreams had: `names` has those of each, in the
+    /// order of [`Forwarding::upstreams`](crate::Forwarding::upstreams), and `schema` describes them.
+    /// Requests that have begun go on as they were, and connections stay. Where this fails, so do the
+    /// services.
+    pub fn put(&self, schema: &Schema, names: &[Vec<String>]) -> Result<(), Error> {
+        let Some(mut forwarding) = self.forwarding.clone() else {
+            return Err(Error::Config("this server has no upstreams".into()));
+        };
+        forwarding.schema = schema.clone();
+        for (upstream, names) in forwarding.upstreams.iter_mut().zip(names) {
+            upstream.services.clone_from(names);
+        }
+        let services = Services::of(&forwarding)?;
+        let mut ways = Vec::with_capacity(self.apps.len());
+        for app in &self.apps {
+            let gateway = app.gateway();
+            let rpc = gateway.rpc().with_services(&services, names)?;
+            ways.push(gateway.with_services(rpc, services.clone()));
+        }
+        for (app, way) in self.apps.iter().zip(ways) {
+            app.put_gateway(way);
+        }
+        Ok(())
     }
 }
 

@@ -1,7 +1,10 @@
 //! The services that requests may be for: their messages, the rules that lead to them, and which paths
 //! are theirs.
 
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::{
+    collections::HashSet,
+    sync::{Arc, LazyLock, OnceLock},
+};
 
 use bytes::Bytes;
 use prost_reflect::{DescriptorPool, ServiceDescriptor};
@@ -66,6 +69,9 @@ impl Services {
             .upstreams
             .iter()
             .flat_map(|upstream| &upstream.services);
+        let mut seen = HashSet::new();
+        // Several upstreams may have one.
+        let theirs = theirs.filter(|name| seen.insert(name.as_str()));
         let theirs: Vec<String> = theirs.cloned().collect();
         match forwarding.alone {
             true => Self::named(&forwarding.schema, &theirs, forwarding),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trilane.lab.model.comparison import Finding
-from trilane.lab.model.lab import ExpectedRatio, LabResult, PublishedRatio
+from trilane.lab.model.lab import ExpectedRatio, LabResult, OurRatio, PublishedRatio
 from trilane.report import formatting, view
 
 
@@ -24,6 +24,8 @@ class Published:
     """With its interval."""
     finding: Finding | None
     """None where nothing was measured."""
+    said: str
+    """The finding, which is about 1, and what it is beside the published ratio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,24 @@ class Gate:
     word: str
     tone: str
     """good, bad or empty."""
+
+
+_SIDES = {"higher": "above 1", "lower": "below 1", "no_difference": "no different from 1"}
+
+
+def _said(theirs: float, ours: OurRatio) -> str:
+    """Where ours lies: of 1, as its finding says, and of the published one, by its interval."""
+    side = _SIDES.get(ours.finding)
+    if side is None:
+        return ours.finding.replace("_", " ")
+    if ours.low <= theirs <= ours.high:
+        beside = "as published"
+    elif theirs > ours.high:
+        beside = "below the published"
+    else:
+        beside = "above the published"
+    opposite = {"higher": theirs < 1, "lower": theirs > 1}.get(ours.finding, False)
+    return f"{side}, {beside}" + (": the opposite sign" if opposite else "")
 
 
 def published(lab: LabResult) -> list[Published]:
@@ -53,6 +73,7 @@ def published(lab: LabResult) -> list[Published]:
                 theirs.where,
                 formatting.ratio(ours.ratio, ours.low, ours.high) if ours else formatting.NONE,
                 ours.finding if ours else None,
+                _said(theirs.ratio, ours) if ours else "not measured",
             )
         )
     return made

@@ -187,15 +187,7 @@ def published_table(lab: LabResult) -> str:
     """Published ratios beside ours."""
     return table(
         ["ratio", "published", f"here ({view.level(lab)} interval)", "finding"],
-        [
-            [
-                row.label,
-                row.theirs,
-                row.ours,
-                cells.FINDINGS[row.finding] if row.finding else "not measured",
-            ]
-            for row in labels.published(lab)
-        ],
+        [[row.label, row.theirs, row.ours, row.said] for row in labels.published(lab)],
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from peers import grpc_schema
 from peers.peer import Peer
 from peers.running import Peers
 
+from .gateways import ECHO
 from .library import Library
 
 Start = Callable[[str], Peer]
@@ -35,3 +37,17 @@ def library(
 def ours(request: pytest.FixtureRequest, library_server: Start) -> Peer:
     """The embedded server, and the gateway to a server in Go."""
     return library_server(request.param)
+
+
+@pytest.fixture(scope="session")
+def proto(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a service that no other server has."""
+    file = tmp_path_factory.mktemp("echo") / "echo.proto"
+    file.write_text(ECHO)
+    return file
+
+
+@pytest.fixture
+def files(proto: Path) -> tuple[str, ...]:
+    """The flags with which no server is asked for its services."""
+    return ("--proto", str(proto))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent import futures
 from pathlib import Path
 from typing import Any
@@ -20,51 +20,20 @@ import pytest
 from peers import embedded, grpc_python
 from peers.authority import Authority
 from peers.grpc_schema import FILE, PROTO, SERVICE, Schema, as_json
-from peers.peer import Peer
 from peers.running import Peers
 from repository import native
 
 from .conftest import Start
+from .gateways import UNAVAILABLE, UNAVAILABLE_CODE, Own, gateway, said
 from .library import PATIENCE_S, Library
 from .test_embedded_rest import check_own_endpoints, refusal
 from .web import JSON, PROTOBUF, Web
 
-Own = Callable[[Callable[[Path], Peer]], Peer]
 BOOK = "/v1/shelves/1/books/1"
 GET_BOOK = f"/{SERVICE}/GetBook"
 NOT_FOUND = 404
-UNAVAILABLE, UNAVAILABLE_CODE = 503, 14
 UNIMPLEMENTED, UNIMPLEMENTED_CODE = 501, 12
 UNAUTHENTICATED, UNAUTHENTICATED_CODE = 401, 16
-
-
-ECHO = """
-syntax = "proto3";
-package demo.v1;
-import "google/api/annotations.proto";
-message Line { string text = 1; }
-service Echo {
-  rpc Say(Line) returns (Line) { option (google.api.http) = { get: "/say/{text}" }; }
-}
-"""
-
-
-def gateway(own: Own, *upstreams: str, flags: tuple[str, ...] = ()) -> Peer:
-    return own(lambda folder: embedded.start(native(), folder, gateway_to=upstreams, flags=flags))
-
-
-def said(*arguments: str, code: int) -> str:
-    """The one line with which a command that cannot begin ends."""
-    done = subprocess.run(
-        [native(), "gateway", "--port", "0", "--tls-port", "0", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (code, ""), done
-    (line,) = done.stderr.splitlines()
-    return line
 
 
 @pytest.mark.parametrize("media_type", [JSON, PROTOBUF])
@@ -143,10 +112,8 @@ def test_services_from_files(own: Own, authority: Authority, schema: Schema) -> 
 
 
 @pytest.fixture
-def echo(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+def echo(proto: Path) -> Iterator[tuple[str, Path]]:
     """A server of one service that no other has, which gives back what it gets; and its file."""
-    file = tmp_path / "echo.proto"
-    file.write_text(ECHO)
 
     def say(request: bytes, context: Any) -> bytes:
         context.send_initial_metadata((("x-shelf", "1"),))
@@ -157,7 +124,7 @@ def echo(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[handler])
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    yield f"grpc://127.0.0.1:{port}", file
+    yield f"grpc://127.0.0.1:{port}", proto
     server.stop(None).wait(PATIENCE_S)
 
 
@@ -202,11 +169,9 @@ def test_services_of_two_upstreams(own: Own, peers: Peers, echo: tuple[str, Path
         assert json.loads(web.ask("GET", "/say/hello").content) == {"text": "hello"}
 
 
-def test_an_upstream_that_does_not_speak_grpc(own: Own, peers: Peers, tmp_path: Path) -> None:
-    file = tmp_path / "echo.proto"
-    file.write_text(ECHO)
+def test_an_upstream_that_does_not_speak_grpc(own: Own, peers: Peers, proto: Path) -> None:
     url = peers["nginx"].bases["h2c"]
-    with Web.open(gateway(own, url, flags=("--proto", str(file))), "h1") as web:
+    with Web.open(gateway(own, url, flags=("--proto", str(proto))), "h1") as web:
         # gRPC's mapping of HTTP status 404.
         text = refusal(web.ask("GET", "/say/hello"), UNIMPLEMENTED, UNIMPLEMENTED_CODE)
         assert text == f"{url.removeprefix('http://')} answers with HTTP status 404 Not Found"
@@ -218,7 +183,4 @@ def test_what_is_no_upstream(peers: Peers) -> None:
     assert "type for example grpc://" in said("--upstream", "localhost:50051", code=2)
     assert "type for example --upstream" in said(code=2)
     go = peers["grpc-go"].bases["h2c"]
-    assert f"{SERVICE} is at" in said("--upstream", go, "--upstream", go, code=2)
     assert "there is no" in said("--upstream", go, "--service", "a.B", code=2)
-    files = ("--proto", str(PROTO / FILE))
-    assert "by reflection" in said("--upstream", go, "--upstream", go, *files, code=2)

@@ -12,7 +12,10 @@ from trilane.lab.experiment import places
 from trilane.lab.targets import running
 
 FOLDER = places.shipped("servers") / "go-library"
-SERVERS = ("grpc-go", "grpc-go-http", "vanguard", "grpc-gateway", "connect-go")
+SERVERS = (
+    *("grpc-go", "grpc-go-http", "vanguard", "grpc-gateway", "connect-go"),
+    *("vanguard-proxy", "trilane-gateway"),
+)
 # Building grpc-go and quic-go anew on a loaded machine.
 PATIENCE_S = 600
 ROWS = (
@@ -88,4 +91,6 @@ def test_all_have_the_calls_that_they_can_be_asked() -> None:
         "vanguard": {"json", "protobuf", "grpc", "grpc-web"},
         "grpc-gateway": {"json", "protobuf"},
         "connect-go": {"json", "protobuf", "grpc", "grpc-web"},
+        "vanguard-proxy": {"json", "protobuf", "grpc", "grpc-web"},
+        "trilane-gateway": {"json", "protobuf", "grpc", "grpc-web"},
     }

@@ -7,13 +7,15 @@ import io
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from synthetic import labs, races
 from synthetic.records import altered
 from trilane.lab.analysis import paired
+from trilane.lab.model.comparison import Finding
 from trilane.lab.model.lab import LabResult
-from trilane.report import charts, images, tables
+from trilane.report import charts, images, labels, tables
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -80,6 +82,31 @@ def test_markdown_names_date_machine_blocks_and_command() -> None:
     assert "2026-11-20, Test CPU @ 3 GHz, 2 CPUs, Linux 6.1, 7 blocks" in shown
     assert "`trilane lab run bookstore --form fair --seed 7`" in shown
     assert "| ratio | published | here (95 % interval) | finding |" in shown
+
+
+@pytest.mark.parametrize(
+    ("theirs", "finding", "low", "high", "said"),
+    [
+        (1.5, "higher", 1.2, 1.4, "above 1, below the published"),
+        (1.1, "higher", 1.2, 1.4, "above 1, above the published"),
+        (1.3, "higher", 1.2, 1.4, "above 1, as published"),
+        (0.9, "higher", 1.2, 1.4, "above 1, above the published: the opposite sign"),
+        (1.2, "lower", 0.7, 0.9, "below 1, below the published: the opposite sign"),
+        (0.5, "no_difference", 0.99, 1.01, "no different from 1, above the published"),
+        (2.0, "undecided", 0.5, 1.5, "undecided"),
+    ],
+)
+def test_a_finding_is_about_1_and_about_the_published_ratio(
+    theirs: float, finding: Finding, low: float, high: float, said: str
+) -> None:
+    made = bookstore()
+    (row, *_) = (row for row in made.published if row.ours is not None)
+    assert row.ours is not None
+    ours = msgspec.structs.replace(row.ours, low=low, high=high, finding=finding)
+    post = msgspec.structs.replace(row.published, ratio=theirs)
+    row = msgspec.structs.replace(row, ours=ours, published=post)
+    made = msgspec.structs.replace(made, published=[row])
+    assert labels.published(made)[0].said == said
 
 
 def test_markdown_of_a_sweep_has_a_table_per_point_and_the_crossings() -> None:

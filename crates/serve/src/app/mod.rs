@@ -6,6 +6,7 @@
 mod answer;
 mod authority;
 mod bookstore;
+mod cors;
 mod gzip;
 mod pattern;
 mod prose;
@@ -18,7 +19,7 @@ use std::{
     future::poll_fn,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
@@ -32,6 +33,8 @@ use hyper::body::Body;
 use tokio::time::{sleep, timeout};
 
 pub(crate) use answer::Answer;
+pub(crate) use cors::Cors;
+pub(crate) use gzip::{MIN_LENGTH as MIN_GZIP, is_accepted_by as accepts_gzip};
 pub(crate) use reply::Reply;
 pub(crate) use route::is_page;
 
@@ -56,9 +59,12 @@ pub(crate) struct App {
     alt_svc: HeaderValue,
     station: site::Site,
     profiles: site::Site,
-    gateway: Arc<Gateway>,
+    /// Replaced where upstreams have other services than before.
+    gateway: RwLock<Arc<Gateway>>,
     /// Whether calls are all that is answered.
     calls_alone: bool,
+    /// The origins whose pages may read answers.
+    cors: Option<Cors>,
 }
 
 impl App {
@@ -67,6 +73,7 @@ impl App {
         requests: Arc<AtomicU64>,
         gateway: Arc<Gateway>,
         calls_alone: bool,
+        cors: Option<Cors>,
     ) -> Arc<Self> {
         let alt_svc = HeaderValue::from_str(&format!("h3=\":{tls_port}\"; ma=86400"))
             .expect("a number between quotes is a field value");
@@ -75,14 +82,27 @@ impl App {
             alt_svc,
             station: site::Site::station(),
             profiles: site::Site::profiles(),
-            gateway,
+            gateway: RwLock::new(gateway),
             calls_alone,
+            cors,
         })
     }
 
     /// Ends what would go on for ever.
     pub(crate) async fn leave(&self) {
-        self.gateway.leave().await;
+        let gateway = self.gateway();
+        gateway.leave().await;
+    }
+
+    pub(crate) fn gateway(&self) -> Arc<Gateway> {
+        let gateway = self.gateway.read();
+        gateway.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has requests that come from now on go by another way; those that are there go on by theirs.
+    pub(crate) fn put_gateway(&self, gateway: Arc<Gateway>) {
+        let known = self.gateway.write();
+        *known.unwrap_or_else(PoisonError::into_inner) = gateway;
     }
 
     /// Fields that every response has.
@@ -115,7 +135,14 @@ where
     app.requests.store(app.requests.load(Relaxed) + 1, Relaxed);
     let (head, body) = request.into_parts();
     let is_head = head.method == Method::HEAD;
-    let fields = app.fields(connection.tls.is_some(), head.version);
+    let mut fields = app.fields(connection.tls.is_some(), head.version);
+    if let Some(cors) = &app.cors {
+        cors.allow(&head, &mut fields);
+        fields = match Cors::preflight(&head, fields) {
+            Ok(response) => return Answer::now(response),
+            Err(fields) => fields,
+        };
+    }
 
     if !authority::is_sound(&head) {
         let text = "the request must name one host";
@@ -137,18 +164,19 @@ where
             TOO_EARLY,
         ));
     }
+    let gateway = app.gateway();
     if app.calls_alone {
         return match rpc::is_call(&head.headers) {
             true => {
                 let request = Request::from_parts(head, body);
-                rpc::handle(app.gateway.rpc(), connection, request, fields)
+                rpc::handle(gateway.rpc(), connection, request, fields)
             }
-            false => rest::handle(&app.gateway, connection, head, body, fields),
+            false => rest::handle(&gateway, connection, head, body, fields),
         };
     }
     if head.uri.path() == "/echo" && !is_head {
         if rest::websocket::is_asked(&head) {
-            return rest::websocket::echo(&app.gateway, connection, head, fields);
+            return rest::websocket::echo(&gateway, connection, head, fields);
         }
         let length = body.size_hint().exact();
         let mut response = Response::new(Reply::Echo(body));
@@ -164,23 +192,23 @@ where
         return Answer::now(response);
     }
 
-    let is_for_services = match app.gateway.services().owner(head.uri.path()) {
+    let is_for_services = match gateway.services().owner(head.uri.path()) {
         Owner::Services if !rpc::is_call(&head.headers) => {
-            return rest::handle(&app.gateway, connection, head, body, fields);
+            return rest::handle(&gateway, connection, head, body, fields);
         }
         Owner::Services | Owner::Calls => true,
         Owner::Others => false,
     };
     if is_for_services {
         let request = Request::from_parts(head, body);
-        return rpc::handle(app.gateway.rpc(), connection, request, fields);
+        return rpc::handle(gateway.rpc(), connection, request, fields);
     }
 
     let page = route::page(app, connection, &head);
     if page.is_missing() && rpc::is_call(&head.headers) {
         // A call of a service that is not there is answered in gRPC's way.
         let request = Request::from_parts(head, body);
-        return rpc::handle(app.gateway.rpc(), connection, request, fields);
+        return rpc::handle(gateway.rpc(), connection, request, fields);
     }
     let wait = page.wait;
     let mut response = page.into_response(fields);

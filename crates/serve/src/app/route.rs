@@ -228,7 +228,7 @@ pub(super) fn page(app: &App, connection: &Arc<Connection>, head: &Parts) -> Pag
         ("site", page) => linked(&app.station, page, path, connection, head),
         ("profiles", page) => linked(&app.profiles, page, path, connection, head),
         ("drip", None) => drip(asked, connection),
-        ("openapi.json", None) => Page::bytes(JSON, app.gateway.services().description()),
+        ("openapi.json", None) => Page::bytes(JSON, app.gateway().services().description()),
         _ => Page::not_found("not found", path),
     }
 }

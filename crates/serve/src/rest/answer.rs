@@ -61,6 +61,16 @@ impl Answered {
         }
     }
 
+    pub(super) fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// With other bytes for its content.
+    pub(super) fn coded(mut self, content: Bytes) -> Self {
+        self.content = Content::Bytes(content);
+        self
+    }
+
     pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.fields.push((name, value));
         self
@@ -78,7 +88,10 @@ impl Answered {
         connection: &Arc<Connection>,
         is_head: bool,
     ) -> Response<Reply<B>> {
-        fields.extend(self.fields);
+        // Metadata may have several values of one name, and `vary` several reasons.
+        for (name, value) in self.fields {
+            fields.append(name, value);
+        }
         let body = match self.content {
             Content::None => Reply::Bytes(Bytes::new()),
             Content::Bytes(bytes) => {

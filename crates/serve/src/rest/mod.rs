@@ -5,6 +5,7 @@
 
 mod answer;
 mod call;
+mod coding;
 mod raw;
 mod stream;
 mod upload;
@@ -15,7 +16,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Method, StatusCode, Version,
-    header::{ACCEPT, ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_TYPE, UPGRADE, VARY},
+    header::{ACCEPT, ALLOW, CONTENT_TYPE, UPGRADE, VARY},
     request::Parts,
 };
 use hyper::body::Body as HttpBody;
@@ -63,6 +64,15 @@ impl Gateway {
             rpc,
             services,
             sockets: TaskTracker::new(),
+        })
+    }
+
+    /// The same with other services; WebSockets that are open stay as they are.
+    pub(crate) fn with_services(&self, rpc: Rpc, services: Arc<Services>) -> Arc<Self> {
+        Arc::new(Self {
+            rpc,
+            services,
+            sockets: self.sockets.clone(),
         })
     }
 
@@ -118,6 +128,7 @@ where
             }
         };
         let is_head = exchange.head.method == Method::HEAD;
+        let answered = coding::encode(&exchange.head.headers, answered);
         Ok(answered.into_response(fields, &exchange.connection, is_head))
     })
 }
@@ -128,7 +139,6 @@ impl Exchange {
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: Into<BoxError>,
     {
-        self.check_coding()?;
         let path = self.head.uri.path();
         let method = self.head.method.as_str();
         let router = self.gateway.services.router();
@@ -217,6 +227,7 @@ impl Exchange {
                 "application/x-ndjson, or application/json for one message",
             ));
         }
+        coding::refuse(&self.head.headers)?;
         let (sender, requests) = call::channel();
         let query = self.head.uri.query();
         let reading = async {
@@ -247,25 +258,6 @@ impl Exchange {
         Ok(call::content(&found.binding, answer, format)?.with_all(metadata))
     }
 
-    /// Content comes as it is: it has no coding (RFC 9110 section 15.5.16).
-    fn check_coding(&self) -> Result<(), Refusal> {
-        let coding = self.head.headers.get(CONTENT_ENCODING);
-        match coding.filter(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-            None => Ok(()),
-            Some(coding) => {
-                let shown: String = String::from_utf8_lossy(coding.as_bytes())
-                    .chars()
-                    .take(50)
-                    .collect();
-                let status = Status::invalid_argument(format!(
-                    "the content has the coding {shown:?}, and none is read here: send it as it is"
-                ));
-                let refusal = Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, status);
-                Err(refusal.with(ACCEPT_ENCODING, HeaderValue::from_static("identity")))
-            }
-        }
-    }
-
     /// What the rules serve, as OpenAPI.
     fn description(&self) -> Answered {
         let content = Content::Bytes(self.gateway.services.description());
@@ -279,6 +271,7 @@ impl Exchange {
         B::Error: Into<BoxError>,
     {
         let content = upload::collect(body).await?;
+        let content = coding::decode(&self.head.headers, content)?;
         let query = self.head.uri.query();
         if found.binding.takes_raw() {
             let kind = self.field(CONTENT_TYPE).unwrap_or_default();

@@ -9,16 +9,18 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 use tonic::{Status, body::Body};
 
 use super::Calling;
 
+const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
+
 /// When the response must be complete. Syntax: "Requests" in gRPC over HTTP2.
 pub(super) fn read(fields: &HeaderMap) -> Result<Option<Instant>, Status> {
-    let Some(value) = fields.get("grpc-timeout") else {
+    let Some(value) = fields.get(TIMEOUT) else {
         return Ok(None);
     };
     let timeout = value.to_str().ok().and_then(parse).ok_or_else(|| {
@@ -28,6 +30,13 @@ pub(super) fn read(fields: &HeaderMap) -> Result<Option<Instant>, Status> {
     })?;
     // At most 11,416 years.
     Ok(Instant::now().checked_add(timeout))
+}
+
+/// Gives a call a deadline that has none.
+pub(super) fn set(fields: &mut HeaderMap, timeout: Duration) -> Option<Instant> {
+    let value = HeaderValue::try_from(trilane_grpc::timeout::encode(timeout)).ok()?;
+    fields.insert(TIMEOUT, value);
+    Instant::now().checked_add(timeout)
 }
 
 fn parse(text: &str) -> Option<Duration> {

@@ -86,36 +86,27 @@ impl Rpc {
         services: &Services,
         stop: watch::Receiver<Signal>,
     ) -> Result<Self, Error> {
-        let descriptors = services.pool().encode_to_vec();
-        let reflected = |itself| {
-            let mut builder = Builder::configure()
-                .register_encoded_file_descriptor_set(&descriptors)
-                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
-            let names = services.names();
-            for name in names {
-                builder = builder.with_service_name(name);
-            }
-            match names {
-                [] => builder,
-                _ => builder.with_service_name(itself),
-            }
-        };
-        let wrong = |error: tonic_reflection::server::Error| {
-            Error::Config(format!("the services cannot be described: {error}"))
-        };
+        let [reflection, reflection_alpha] = reflection(services)?;
         Ok(Self {
             own: library.map(|library| Own::new(library, stop)),
             upstreams: Arc::new(upstreams),
-            reflection: opaque(
-                reflected("grpc.reflection.v1.ServerReflection")
-                    .build_v1()
-                    .map_err(wrong)?,
-            ),
-            reflection_alpha: opaque(
-                reflected("grpc.reflection.v1alpha.ServerReflection")
-                    .build_v1alpha()
-                    .map_err(wrong)?,
-            ),
+            reflection,
+            reflection_alpha,
+        })
+    }
+
+    /// The same, with other services of upstreams: `of_upstreams` has the names of each.
+    pub(crate) fn with_services(
+        &self,
+        services: &Services,
+        of_upstreams: &[Vec<String>],
+    ) -> Result<Self, Error> {
+        let [reflection, reflection_alpha] = reflection(services)?;
+        Ok(Self {
+            own: self.own.clone(),
+            upstreams: Arc::new(self.upstreams.with_services(of_upstreams)),
+            reflection,
+            reflection_alpha,
         })
     }
 
@@ -128,15 +119,18 @@ impl Rpc {
 
     /// Calls a method, with a gRPC message or stream of them as content.
     pub(crate) fn call(&self, mut request: Request<Body>) -> Calling {
-        let deadline = match deadline::read(request.headers()) {
+        let mut deadline = match deadline::read(request.headers()) {
             Ok(deadline) => deadline,
             Err(status) => return Box::pin(async move { Ok(status.into_http()) }),
         };
         let path = request.uri().path();
-        let called = if let Some(peer) = self.upstreams.find(path) {
-            let peer = Arc::clone(peer);
+        let called = if let Some(service) = self.upstreams.find(path) {
+            let service = service.clone();
             upstream::of_call(request.headers_mut());
-            peer.call(request)
+            if let (None, Some(timeout)) = (deadline, self.upstreams.limits().timeout) {
+                deadline = deadline::set(request.headers_mut(), timeout);
+            }
+            service.call(request)
         } else if path.starts_with("/grpc.reflection.v1.ServerReflection/") {
             compress_in_kind(request.headers_mut());
             (self.reflection)(request)
@@ -210,6 +204,30 @@ impl Own {
             Box::pin(async move { Ok(status.into_http()) })
         }
     }
+}
+
+/// Server reflection, versions 1 and 1alpha.
+fn reflection(services: &Services) -> Result<[Opaque; 2], Error> {
+    let descriptors = services.pool().encode_to_vec();
+    let reflected = |itself| {
+        let mut builder = Builder::configure()
+            .register_encoded_file_descriptor_set(&descriptors)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
+        let names = services.names();
+        for name in names {
+            builder = builder.with_service_name(name);
+        }
+        match names {
+            [] => builder,
+            _ => builder.with_service_name(itself),
+        }
+    };
+    let wrong = |error: tonic_reflection::server::Error| {
+        Error::Config(format!("the services cannot be described: {error}"))
+    };
+    let v1 = reflected("grpc.reflection.v1.ServerReflection").build_v1();
+    let v1alpha = reflected("grpc.reflection.v1alpha.ServerReflection").build_v1alpha();
+    Ok([opaque(v1.map_err(wrong)?), opaque(v1alpha.map_err(wrong)?)])
 }
 
 fn opaque<S>(service: S) -> Opaque

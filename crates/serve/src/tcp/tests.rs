@@ -13,7 +13,7 @@ use tokio::{
 
 use super::{Builders, serve};
 use crate::{
-    app::App, connection::Connection, library::Library, rest::Gateway, rpc::Rpc,
+    Limits, app::App, connection::Connection, library::Library, rest::Gateway, rpc::Rpc,
     services::Services, upstream::Upstreams, worker::Signal,
 };
 
@@ -27,10 +27,10 @@ fn connect() -> (DuplexStream, JoinHandle<()>) {
     let (client, server) = duplex(PIPE);
     let (signal, watcher) = watch::channel(Signal::Serve);
     let services = Services::library();
-    let upstreams = Upstreams::new(&[]).unwrap();
+    let upstreams = Upstreams::new(&[], Limits::default(), None).unwrap();
     let rpc = Rpc::new(Some(Library::new()), upstreams, &services, watcher.clone()).unwrap();
     let gateway = Gateway::new(rpc, services);
-    let app = App::new(443, Arc::new(AtomicU64::new(0)), gateway, false);
+    let app = App::new(443, Arc::new(AtomicU64::new(0)), gateway, false, None);
     let connection = Connection::new(([127, 0, 0, 1], 1).into(), None, None, None);
     let serving = tokio::spawn(async move {
         let builders = Builders::new(100);

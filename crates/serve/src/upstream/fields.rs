@@ -43,6 +43,15 @@ pub(super) fn end_to_end(fields: &mut HeaderMap) {
     }
 }
 
+/// Adds what makes the request one of gRPC over HTTP/2.
+pub(super) fn make_call(fields: &mut HeaderMap) {
+    // A call of gRPC says how its messages are written, such as application/grpc+json.
+    fields
+        .entry(CONTENT_TYPE)
+        .or_insert(HeaderValue::from_static("application/grpc"));
+    fields.insert(TE, HeaderValue::from_static("trailers"));
+}
+
 /// The metadata of a call of gRPC: all of its fields but those of the connection and the content.
 pub(crate) fn of_call(fields: &mut HeaderMap) {
     end_to_end(fields);

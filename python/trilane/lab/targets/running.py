@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -293,6 +294,7 @@ def _values(config: ServerConfig, machine: _Machine) -> dict[str, str]:
     values = {
         "folder": str(config.folder),
         "work": str(work),
+        "interpreter": sys.executable,
         "cpus": machine.cpus or "",
         "threads": str(machine.threads),
     }
