@@ -17,6 +17,8 @@ from peers import embedded
 from peers.grpc_described import Described, serving
 from peers.peer import Peer
 from repository import native
+from trilane.client import Client
+from trilane.client.errors import StreamReset
 
 from .library import PATIENCE_S
 from .test_embedded_rest import refusal
@@ -270,3 +272,15 @@ def test_large_content_needs_little_memory(peer: Peer, listener: str) -> None:
             got = sum(len(piece) for piece in answer.iter_raw())
         assert got == LARGE + len(b"first")
     assert highest_kib(peer) - before < LITTLE_KIB
+
+
+def test_a_download_over_http3_breaks_off_too(peer: Peer, files: Files) -> None:
+    with (
+        Client(versions=("h3",), verify=str(peer.ca), proxies=None) as client,
+        client.stream("GET", peer.bases["h3"] + "/files/broken") as answer,
+    ):
+        pieces = answer.iter_raw()
+        assert next(pieces) == b"first"
+        files.go_on.set()
+        with pytest.raises(StreamReset):
+            next(pieces)
