@@ -138,7 +138,7 @@ fn message_kind(field: &FieldDescriptor) -> Option<MessageDescriptor> {
 }
 
 /// Reads one JSON value, and says where it does not fit.
-fn json<S>(content: &[u8], seed: impl Fn() -> S) -> Result<DynamicMessage, Problem>
+pub(crate) fn json<S>(content: &[u8], seed: impl Fn() -> S) -> Result<DynamicMessage, Problem>
 where
     S: for<'de> DeserializeSeed<'de, Value = DynamicMessage>,
 {
