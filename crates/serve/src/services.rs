@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use prost_reflect::DescriptorPool;
+use prost_reflect::{DescriptorPool, MethodDescriptor};
 use trilane_grpc::{Schema, SchemaError};
 use trilane_transcode::{Found, Router};
 
@@ -20,6 +20,11 @@ static LIBRARY: LazyLock<Arc<Services>> = LazyLock::new(|| {
         root: Some("/v1/"),
         names: Vec::new(),
     })
+});
+
+/// What servers say about themselves.
+static ABOUT: LazyLock<DescriptorPool> = LazyLock::new(|| {
+    DescriptorPool::decode(tonic_health::pb::FILE_DESCRIPTOR_SET).expect("the build wrote it")
 });
 
 /// The rules and the messages of services.
@@ -97,6 +102,20 @@ impl Services {
 
     pub(crate) fn pool(&self) -> &DescriptorPool {
         &self.pool
+    }
+
+    /// The method that gRPC has at a path, `/package.Service/Method`.
+    pub(crate) fn method(&self, path: &str) -> Option<MethodDescriptor> {
+        let (service, method) = path.strip_prefix('/')?.split_once('/')?;
+        let pool = match service {
+            HEALTH => &*ABOUT,
+            _ if self.names.is_empty() || self.names.iter().any(|name| name == service) => {
+                &self.pool
+            }
+            _ => return None,
+        };
+        let service = pool.get_service_by_name(service)?;
+        service.methods().find(|found| found.name() == method)
     }
 
     /// Full names of the services, with that of health; none where they are all that the pool has.

@@ -4,11 +4,11 @@ use std::{io::Write, sync::OnceLock};
 
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
-use http::{HeaderMap, header::ACCEPT_ENCODING};
+use http::{HeaderMap, HeaderName, header::ACCEPT_ENCODING};
 
 /// Below this, the coding saves nothing that a packet would notice. nginx's default is 20 bytes,
 /// Apache's advice 860, Caddy's 512.
-pub(super) const MIN_LENGTH: usize = 512;
+pub(crate) const MIN_LENGTH: usize = 512;
 
 /// A text in both forms; the compressed one is made when first asked for.
 pub(super) struct Text {
@@ -42,10 +42,15 @@ pub(super) fn compress(plain: &[u8]) -> Bytes {
         .into()
 }
 
-/// RFC 9110 section 12.5.3: gzip is named, or `*` is, and its weight is not 0.
+/// Whether `accept-encoding` accepts gzip.
 pub(super) fn is_accepted(fields: &HeaderMap) -> bool {
+    is_accepted_by(fields, &ACCEPT_ENCODING)
+}
+
+/// RFC 9110 section 12.5.3: gzip is named, or `*` is, and its weight is not 0.
+pub(crate) fn is_accepted_by(fields: &HeaderMap, name: &HeaderName) -> bool {
     let mut any = false;
-    for value in fields.get_all(ACCEPT_ENCODING) {
+    for value in fields.get_all(name) {
         let Ok(value) = value.to_str() else { continue };
         for item in value.split(',') {
             let (coding, parameters) = item.split_once(';').unwrap_or((item, ""));

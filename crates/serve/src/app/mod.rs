@@ -32,6 +32,7 @@ use hyper::body::Body;
 use tokio::time::{sleep, timeout};
 
 pub(crate) use answer::Answer;
+pub(crate) use gzip::{MIN_LENGTH as MIN_GZIP, is_accepted_by as accepts_gzip};
 pub(crate) use reply::Reply;
 
 use crate::{
@@ -162,10 +163,12 @@ where
         return Answer::now(response);
     }
 
-    if app.gateway.services().know(head.uri.path()) && !rpc::is_call(&head.headers) {
+    let is_method = rpc::is_method(head.uri.path());
+    let is_rest = app.gateway.services().know(head.uri.path());
+    if (is_rest || is_method && rest::connect::is_likely(&head)) && !rpc::is_call(&head.headers) {
         return rest::handle(&app.gateway, connection, head, body, fields);
     }
-    if rpc::is_method(head.uri.path()) {
+    if is_method {
         let request = Request::from_parts(head, body);
         return rpc::handle(app.gateway.rpc(), connection, request, fields);
     }

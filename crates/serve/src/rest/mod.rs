@@ -5,11 +5,12 @@
 
 mod answer;
 mod call;
+pub(crate) mod connect;
 mod stream;
 mod upload;
 pub(crate) mod websocket;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{
@@ -31,13 +32,10 @@ use self::{
 };
 use crate::{
     app::{Answer, BoxError, drain},
-    connection::Connection,
+    connection::{Connection, LINGER},
     rpc::Rpc,
     services::Services,
 };
-
-/// How long the rest of a refused request's content may take.
-const LINGER: Duration = Duration::from_secs(1);
 
 /// One worker's way from REST to the services.
 pub(crate) struct Gateway {
@@ -101,6 +99,9 @@ where
         Some(found) => return exchange.upgrade(found, fields),
         None => exchange,
     };
+    if let Some(form) = exchange.wants_connect() {
+        return connect::handle(exchange, form, body, fields);
+    }
     let waiting = connection.wait();
     Answer::later(async move {
         let _waiting = waiting;

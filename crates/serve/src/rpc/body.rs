@@ -10,35 +10,69 @@ use std::{
 
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use tokio::time::{Sleep, sleep};
+use tokio::{
+    runtime::Handle,
+    time::{Sleep, sleep, timeout},
+};
 use tonic::{Status, body::Body};
 
 use crate::{
-    app::BoxError,
-    connection::{Connection, Waiting},
+    app::{BoxError, drain},
+    connection::{Connection, LINGER, Waiting},
 };
 
 /// A request's body that fails when nothing comes for too long.
-pub(super) struct Patient<B> {
-    body: B,
+pub(crate) struct Patient<B>
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    /// `None` once it is dropped.
+    body: Option<B>,
     patience: Duration,
+    lingers: bool,
     /// Made when there is something to wait for: most requests have arrived whole.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-impl<B> Patient<B> {
-    pub(super) fn new(body: B, patience: Duration) -> Self {
+impl<B> Patient<B>
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    /// `lingers` has what is left of the body read when nobody wants it any more, for a while: on
+    /// HTTP/1.1 the connection would be closed, by a reset where more is on its way, and the client may
+    /// not have read the response or send its next request there.
+    pub(crate) fn new(body: B, patience: Duration, lingers: bool) -> Self {
         Self {
-            body,
+            body: Some(body),
             patience,
+            lingers,
             sleep: None,
+        }
+    }
+}
+
+impl<B> Drop for Patient<B>
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    fn drop(&mut self) {
+        if self.lingers
+            && let Some(body) = self.body.take().filter(|body| !body.is_end_stream())
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(async move {
+                let _ = timeout(LINGER, drain(body)).await;
+            });
         }
     }
 }
 
 impl<B> HttpBody for Patient<B>
 where
-    B: HttpBody<Data = Bytes> + Unpin,
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
     type Data = Bytes;
@@ -48,8 +82,14 @@ where
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
+        if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
             self.sleep = None;
+            if !matches!(frame, Some(Ok(_))) {
+                self.lingers = false;
+            }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         let patience = self.patience;
@@ -65,11 +105,12 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let body = self.body.as_ref();
+        body.map_or_else(SizeHint::default, HttpBody::size_hint)
     }
 }
 

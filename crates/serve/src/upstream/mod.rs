@@ -22,7 +22,7 @@ use tonic::{Code, Status, body::Body};
 
 use crate::{Error, rpc::Calling};
 
-pub(crate) use fields::{of_call, of_rest, to_rest};
+pub(crate) use fields::{of_call, of_connect, of_rest, to_connect, to_rest};
 
 /// How long a connection may take to make.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -153,7 +153,10 @@ impl Peer {
             Uri::from_parts(parts).map_err(|_| Status::internal("the method's name is no path"))?;
         *request.version_mut() = http::Version::HTTP_2;
         let fields = request.headers_mut();
-        fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        // A call of gRPC says how its messages are written, such as application/grpc+json.
+        fields
+            .entry(CONTENT_TYPE)
+            .or_insert(HeaderValue::from_static("application/grpc"));
         fields.insert(TE, HeaderValue::from_static("trailers"));
         // A connection may end as the request is on its way to it; what was not sent is sent once more.
         let mut unsent = request;
