@@ -234,3 +234,47 @@ over_every_version! {
         refusal(&other, 415, "unknown", STREAM_PROTO);
     }
 }
+
+#[test]
+fn a_call_that_ends_early_leaves_the_connection_to_the_next() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let target = start();
+    run(async {
+        let address = target.server.addresses().http;
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let head = |length: &str| {
+            format!(
+                "POST /trilane.library.v1.Library/LookUpBooks HTTP/1.1\r\nhost: a\r\n\
+                 content-type: {STREAM_JSON}\r\n{length}\r\n\r\n"
+            )
+        };
+        let missing = envelope(0, br#"{"name":"shelves/6/books/0"}"#);
+        let mut seen = Vec::new();
+        // The answer to the first comes while its content has no end yet.
+        for is_last in [false, true] {
+            let mut request = match is_last {
+                false => head("transfer-encoding: chunked").into_bytes(),
+                true => head(&format!("content-length: {}", missing.len())).into_bytes(),
+            };
+            if !is_last {
+                request.extend_from_slice(format!("{:x}\r\n", missing.len()).as_bytes());
+            }
+            request.extend_from_slice(&missing);
+            stream.write_all(&request).await.unwrap();
+            let end = b"0\r\n\r\n";
+            while !seen.ends_with(end) {
+                assert_ne!(
+                    stream.read_buf(&mut seen).await.unwrap(),
+                    0,
+                    "it was closed"
+                );
+            }
+            let text = String::from_utf8_lossy(&seen).into_owned();
+            assert!(text.contains("not_found"), "{text}");
+            seen.clear();
+            if !is_last {
+                stream.write_all(b"\r\n0\r\n\r\n").await.unwrap();
+            }
+        }
+    });
+}
