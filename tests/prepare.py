@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from peers import gonet, grpcurl, h2specd
+from peers import connect_conformance, gonet, grpcurl, h2specd, interop
 from peers.process import MissingProgramError
 from repository import ROOT
 from trilane.lab.clients import contenders
@@ -33,6 +33,9 @@ def _everything() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "gonet", gonet.program
     yield "grpcurl", grpcurl.program
     yield "h2specd", h2specd.program
+    yield "Connect's conformance suite", connect_conformance.find_suite
+    yield "interop client", interop.client
+    yield "interop server", interop.server
 
 
 def _build(name: str, build: Callable[[], object]) -> None:

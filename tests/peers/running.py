@@ -9,7 +9,7 @@ import pytest
 
 from repository import native
 
-from . import caddy, embedded, gonet, grpc_python, nghttpd, nginx, shipped
+from . import caddy, embedded, gonet, grpc_python, interop, nghttpd, nginx, shipped
 from .process import MissingProgramError
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class Peers:
             "grpc-go": lambda folder: shipped.start("grpc-go", folder, hello=""),
             "grpc-go-http": lambda folder: shipped.start("grpc-go-http", folder, hello=""),
             "connect-go": lambda folder: shipped.start("connect-go", folder, hello=""),
+            "interop": interop.start,
             "gateway": lambda folder: embedded.start(
                 native(), folder, gateway_to=[self["grpc-go"].bases["h2c"]]
             ),

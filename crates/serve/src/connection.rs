@@ -13,6 +13,8 @@ use http::{HeaderMap, HeaderName};
 
 /// A peer that neither completes a request nor takes any of a response for this long is gone.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the rest of a request's content may take that nobody wants any more.
+pub(crate) const LINGER: Duration = Duration::from_secs(1);
 /// TLS and QUIC handshakes must be through by then.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest head of a request in bytes, as announced to HTTP/2 and HTTP/3 clients.

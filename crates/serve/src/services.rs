@@ -7,14 +7,14 @@ use std::{
 };
 
 use bytes::Bytes;
-use prost_reflect::{DescriptorPool, ServiceDescriptor};
+use prost_reflect::{DescriptorPool, MethodDescriptor, ServiceDescriptor};
 use trilane_grpc::{Schema, SchemaError};
 use trilane_transcode::{Found, Info, Router, RuleError, ServiceConfig, openapi};
 
 use crate::{Error, Forwarding, app, library::DESCRIPTORS, rpc};
 
 const HEALTH: &str = "grpc.health.v1.Health";
-/// Services that are called by gRPC alone.
+/// Services that have no rules and no JSON: they are called by gRPC and its kin.
 const ABOUT: [&str; 3] = [
     HEALTH,
     "grpc.reflection.v1.ServerReflection",
@@ -29,6 +29,11 @@ static LIBRARY: LazyLock<Arc<Services>> = LazyLock::new(|| {
     add_implicit(&mut router, &services).expect("no rule has such a path");
     let title = "The library of trilane serve".to_owned();
     Arc::new(Services::new(router, pool, Vec::new(), title))
+});
+
+/// How servers say how they fare.
+static HEALTH_POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
+    DescriptorPool::decode(tonic_health::pb::FILE_DESCRIPTOR_SET).expect("the build wrote it")
 });
 
 /// The rules and the messages of services.
@@ -145,6 +150,20 @@ impl Services {
         &self.pool
     }
 
+    /// The method that gRPC has at a path, `/package.Service/Method`.
+    pub(crate) fn method(&self, path: &str) -> Option<MethodDescriptor> {
+        let (service, method) = path.strip_prefix('/')?.split_once('/')?;
+        let pool = match service {
+            HEALTH => &*HEALTH_POOL,
+            _ if self.names.is_empty() || self.names.iter().any(|name| name == service) => {
+                &self.pool
+            }
+            _ => return None,
+        };
+        let service = pool.get_service_by_name(service)?;
+        service.methods().find(|found| found.name() == method)
+    }
+
     /// Full names of the services, with that of health; none where they are all that the pool has.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
@@ -247,11 +266,13 @@ mod tests {
         let forwarding = Forwarding {
             schema: Schema::from_proto(&[file], &[]).unwrap(),
             upstreams: vec![crate::Upstream {
-                host: "localhost".into(),
-                port: 1,
+                place: crate::Place::Unix("/nowhere".into()),
                 tls: None,
+                name: None,
                 services: vec!["t.S".into()],
             }],
+            limits: crate::Limits::default(),
+            ended: None,
             alone: false,
             config: ServiceConfig::default(),
             ignore_unknown_query: false,

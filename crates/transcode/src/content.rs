@@ -102,7 +102,7 @@ fn message_of(field: &FieldDescriptor) -> Option<MessageDescriptor> {
 }
 
 /// Reads one JSON value, and says where it does not fit.
-fn json<T, S>(content: &[u8], seed: impl Fn() -> S) -> Result<T, Problem>
+pub(crate) fn json<T, S>(content: &[u8], seed: impl Fn() -> S) -> Result<T, Problem>
 where
     S: for<'de> DeserializeSeed<'de, Value = T>,
 {

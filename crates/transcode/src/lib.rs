@@ -39,6 +39,7 @@
 //! limits of head and content are limits here.
 
 mod binding;
+pub mod connect;
 mod content;
 mod format;
 mod openapi;

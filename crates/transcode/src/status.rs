@@ -22,11 +22,11 @@ struct Status {
 
 /// `google.protobuf.Any`.
 #[derive(Clone, PartialEq, prost::Message)]
-struct Any {
+pub(crate) struct Any {
     #[prost(string, tag = "1")]
-    type_url: String,
+    pub(crate) type_url: String,
     #[prost(bytes = "vec", tag = "2")]
-    value: Vec<u8>,
+    pub(crate) value: Vec<u8>,
 }
 
 /// The messages of `google/rpc/error_details.proto`.
@@ -53,7 +53,7 @@ pub fn status_content(
     let status = Status {
         code: i32::try_from(code).unwrap_or(i32::MAX),
         message: message.to_owned(),
-        details: Status::decode(details).map_or_else(|_| Vec::new(), |status| status.details),
+        details: self::details(details),
     };
     if format == Format::Protobuf {
         return status.encode_to_vec();
@@ -62,6 +62,11 @@ pub fn status_content(
     let message = quoted(message);
     let details = details.join(",");
     format!(r#"{{"code":{code},"message":{message},"details":[{details}]}}"#).into_bytes()
+}
+
+/// The details of a `google.rpc.Status` in binary; none where it is none.
+pub(crate) fn details(status: &[u8]) -> Vec<Any> {
+    Status::decode(status).map_or_else(|_| Vec::new(), |status| status.details)
 }
 
 /// One detail in JSON.
@@ -81,7 +86,7 @@ fn detail(any: &Any, pool: &DescriptorPool) -> String {
 }
 
 /// The detail's message in JSON, where its type is known and its bytes are of this type.
-fn known(any: &Any, pool: &DescriptorPool) -> Option<String> {
+pub(crate) fn known(any: &Any, pool: &DescriptorPool) -> Option<String> {
     let (_, name) = any.type_url.rsplit_once('/')?;
     let descriptor = pool
         .get_message_by_name(name)
@@ -92,6 +97,7 @@ fn known(any: &Any, pool: &DescriptorPool) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-fn quoted(text: &str) -> String {
+/// A string of JSON.
+pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

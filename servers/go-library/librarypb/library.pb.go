@@ -899,10 +899,10 @@ const file_trilane_library_v1_library_proto_rawDesc = "" +
 	"\aUPDATED\x10\x03\x12\v\n" +
 	"\aDELETED\x10\x04\"/\n" +
 	"\x13ImportBooksResponse\x12\x18\n" +
-	"\acreated\x18\x01 \x01(\x05R\acreated2\x91\b\n" +
-	"\aLibrary\x12m\n" +
-	"\aGetBook\x12\".trilane.library.v1.GetBookRequest\x1a\x18.trilane.library.v1.Book\"$\x82\xd3\xe4\x93\x02\x1e\x12\x1c/v1/{name=shelves/*/books/*}\x12\xa6\x01\n" +
-	"\tListBooks\x12$.trilane.library.v1.ListBooksRequest\x1a%.trilane.library.v1.ListBooksResponse\"L\x82\xd3\xe4\x93\x02FZ&b\x05books\x12\x1d/v1/{parent=shelves/*}/titles\x12\x1c/v1/{parent=shelves/*}/books\x12y\n" +
+	"\acreated\x18\x01 \x01(\x05R\acreated2\x97\b\n" +
+	"\aLibrary\x12p\n" +
+	"\aGetBook\x12\".trilane.library.v1.GetBookRequest\x1a\x18.trilane.library.v1.Book\"'\x82\xd3\xe4\x93\x02\x1e\x12\x1c/v1/{name=shelves/*/books/*}\x90\x02\x01\x12\xa9\x01\n" +
+	"\tListBooks\x12$.trilane.library.v1.ListBooksRequest\x1a%.trilane.library.v1.ListBooksResponse\"O\x82\xd3\xe4\x93\x02FZ&b\x05books\x12\x1d/v1/{parent=shelves/*}/titles\x12\x1c/v1/{parent=shelves/*}/books\x90\x02\x01\x12y\n" +
 	"\n" +
 	"CreateBook\x12%.trilane.library.v1.CreateBookRequest\x1a\x18.trilane.library.v1.Book\"*\x82\xd3\xe4\x93\x02$:\x04book\"\x1c/v1/{parent=shelves/*}/books\x12~\n" +
 	"\n" +

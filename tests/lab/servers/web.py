@@ -68,7 +68,11 @@ class Web:
         given: dict[str, Any] = {"content": content} if content or method == "POST" else {}
         if isinstance(self._http, Client):
             ours = self._http.request(method, self._base + path, headers=headers, **given)
-            found = {name.lower(): value for name, value in ours.fields}
+            found: dict[str, str] = {}
+            for name, value in ours.fields:
+                # As httpx joins several of one name.
+                before = found.get(name.lower())
+                found[name.lower()] = value if before is None else f"{before}, {value}"
             return Answer(ours.status, found, ours.content, "HTTP/3")
         theirs = self._http.request(method, self._base + path, headers=headers, **given)
         return Answer(theirs.status_code, dict(theirs.headers), theirs.content, theirs.http_version)

@@ -196,6 +196,9 @@ where
         Owner::Services if !rpc::is_call(&head.headers) => {
             return rest::handle(&gateway, connection, head, body, fields);
         }
+        Owner::Calls if rest::connect::is_likely(&head) && !rpc::is_call(&head.headers) => {
+            return rest::handle(&gateway, connection, head, body, fields);
+        }
         Owner::Services | Owner::Calls => true,
         Owner::Others => false,
     };

@@ -47,7 +47,7 @@ const ENDPOINTS: [(&str, &str); 17] = [
     ),
     (
         "/trilane.library.v1.Library/{method}",
-        "the library service: gRPC (h2c, h2, h3) and gRPC-Web",
+        "the library service: gRPC (h2c, h2, h3), gRPC-Web and Connect",
     ),
     (
         "/grpc.health.v1.Health/{method}",

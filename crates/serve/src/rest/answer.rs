@@ -8,7 +8,7 @@ use http::{
     header::{CONTENT_LENGTH, CONTENT_TYPE},
 };
 use tonic::{Status, body::Body};
-use trilane_transcode::{Format, Problem, http_status, status_content};
+use trilane_transcode::{Format, Problem, connect, http_status, status_content};
 
 use crate::{app::Reply, connection::Connection, rpc::Call, services::Services};
 
@@ -148,6 +148,11 @@ impl Refusal {
         self
     }
 
+    pub(super) fn with_all(mut self, fields: Fields) -> Self {
+        self.fields.extend(fields);
+        self
+    }
+
     pub(super) fn status(&self) -> &Status {
         &self.status
     }
@@ -157,6 +162,16 @@ impl Refusal {
         let text = format!("line {number}: {}", self.status.message());
         self.status = Status::new(self.status.code(), text);
         self
+    }
+
+    /// The response with Connect's error as content, whose details `services` know.
+    pub(super) fn into_connect(self, services: &Services) -> Answered {
+        let status = &self.status;
+        let (code, details) = (status.code() as u32, status.details());
+        let content = connect::error(code, status.message(), details, services.pool()).into();
+        let mut answered = Answered::new(media_type(Format::Json), Content::Bytes(content));
+        answered.status = self.http;
+        answered.with_all(self.fields)
     }
 
     /// The response with `google.rpc.Status` as content, whose details `services` know.

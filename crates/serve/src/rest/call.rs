@@ -5,9 +5,14 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use base64::{
+    Engine,
+    alphabet::STANDARD,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use futures_util::future::poll_fn;
-use http::{Method, Request, Response, Uri};
+use http::{HeaderMap, Method, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::{Body as HttpBody, Frame};
 use prost_reflect::DynamicMessage;
@@ -20,10 +25,19 @@ use super::{
     answer::{Answered, Content, Fields, Outcome, media_type, status},
     raw,
 };
-use crate::{rpc::MAX_MESSAGE, upstream};
+use crate::{
+    rpc::{MAX_MESSAGE, Rpc},
+    upstream,
+};
 
 /// The prefix of a message: a flag and a length.
 const PREFIX: usize = 5;
+const DETAILS: &str = "grpc-status-details-bin";
+/// As gRPC has it: padding may be left out.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// A message that a caller streams, framed, or why there is none.
 pub(super) type Sent = Result<Bytes, Status>;
@@ -34,16 +48,41 @@ pub(super) async fn start(
     binding: &Binding,
     requests: Body,
 ) -> Result<Response<Body>, Status> {
-    let mut request = Request::new(requests);
-    *request.method_mut() = Method::POST;
-    *request.uri_mut() = Uri::try_from(binding.grpc_path())
-        .map_err(|_| Status::internal("the method's name is no path"))?;
-    *request.headers_mut() = upstream::of_rest(&exchange.head.headers);
-    let Ok(response) = exchange.gateway.rpc.call(request).await;
-    match Status::from_header_map(response.headers()) {
+    let metadata = upstream::of_rest(&exchange.head.headers);
+    let rpc = &exchange.gateway.rpc;
+    let response = invoke(rpc, binding.grpc_path(), metadata, requests).await?;
+    match status_of(response.headers()) {
         Some(status) if status.code() != Code::Ok => Err(status),
         _ => Ok(response),
     }
+}
+
+/// Calls the method that gRPC has at a path.
+pub(super) async fn invoke(
+    rpc: &Rpc,
+    path: &str,
+    metadata: HeaderMap,
+    requests: Body,
+) -> Result<Response<Body>, Status> {
+    let mut request = Request::new(requests);
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() =
+        Uri::try_from(path).map_err(|_| Status::internal("the method's name is no path"))?;
+    *request.headers_mut() = metadata;
+    let Ok(response) = rpc.call(request).await;
+    Ok(response)
+}
+
+/// The status that trailers have, or the head of a response without content.
+pub(super) fn status_of(fields: &HeaderMap) -> Option<Status> {
+    let details = fields.get(DETAILS);
+    if details.is_none_or(|details| BASE64.decode(details).is_ok()) {
+        return Status::from_header_map(fields);
+    }
+    // tonic panics at those, which a server that is not ours may send.
+    let mut sound = fields.clone();
+    sound.remove(DETAILS);
+    Status::from_header_map(&sound)
 }
 
 /// A message in its frame.
@@ -58,7 +97,12 @@ pub(super) fn frame(message: &[u8]) -> Bytes {
 
 /// The requests of a call with one.
 pub(super) fn whole(message: &[u8]) -> Body {
-    Body::new(Full::new(frame(message)))
+    framed(frame(message))
+}
+
+/// The same, of a message in its frame.
+pub(super) fn framed(message: Bytes) -> Body {
+    Body::new(Full::new(message))
 }
 
 /// The requests of a call with many, of which one may wait.
@@ -89,6 +133,7 @@ pub(super) struct Messages {
     /// What has arrived of messages that have not been taken.
     buffer: BytesMut,
     ended: bool,
+    trailers: HeaderMap,
 }
 
 impl Messages {
@@ -97,6 +142,7 @@ impl Messages {
             body: response.into_body(),
             buffer: BytesMut::new(),
             ended: false,
+            trailers: HeaderMap::new(),
         }
     }
 
@@ -116,9 +162,9 @@ impl Messages {
             match frame.map(Frame::into_data) {
                 Some(Ok(data)) => self.buffer.extend_from_slice(&data),
                 Some(Err(frame)) => {
-                    let trailers = frame.into_trailers().unwrap_or_default();
+                    self.trailers = frame.into_trailers().unwrap_or_default();
                     self.ended = true;
-                    match Status::from_header_map(&trailers) {
+                    match status_of(&self.trailers) {
                         Some(status) if status.code() != Code::Ok => {
                             return Poll::Ready(Some(Err(status)));
                         }
@@ -132,6 +178,11 @@ impl Messages {
 
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Status> {
         poll_fn(|cx| self.poll_next(cx)).await.transpose()
+    }
+
+    /// What came after the messages; nothing before their end.
+    pub(super) fn trailers(&self) -> &HeaderMap {
+        &self.trailers
     }
 
     /// A message that is complete.
@@ -160,7 +211,11 @@ impl Messages {
 
 /// The message of a response that has one.
 pub(super) async fn one(response: Response<Body>) -> Result<Bytes, Status> {
-    let mut messages = Messages::new(response);
+    one_of(&mut Messages::new(response)).await
+}
+
+/// The message of a response that has one, and its trailers.
+pub(super) async fn one_of(messages: &mut Messages) -> Result<Bytes, Status> {
     let message = messages
         .next()
         .await?
@@ -201,4 +256,26 @@ pub(super) fn write(
     let message = DynamicMessage::decode(binding.method().output(), message)
         .map_err(|reason| Status::internal(format!("the service's message is none: {reason}")))?;
     binding.response(&message, format, out).map_err(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn details_that_are_no_base64_are_left_out() {
+        let mut fields = HeaderMap::new();
+        assert!(status_of(&fields).is_none());
+        fields.insert("grpc-status", HeaderValue::from_static("5"));
+        for (details, expected) in [("CAU", &b"\x08\x05"[..]), ("CAU=", b"\x08\x05"), ("!", b"")] {
+            fields.insert(DETAILS, HeaderValue::from_static(details));
+            let status = status_of(&fields).unwrap();
+            assert_eq!(
+                (status.code(), status.details()),
+                (Code::NotFound, expected)
+            );
+        }
+    }
 }

@@ -6,12 +6,13 @@
 mod answer;
 mod call;
 mod coding;
+pub(crate) mod connect;
 mod raw;
 mod stream;
 mod upload;
 pub(crate) mod websocket;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{
@@ -33,13 +34,11 @@ use self::{
 };
 use crate::{
     app::{Answer, BoxError, drain},
-    connection::Connection,
+    connection::{Connection, LINGER},
     rpc::Rpc,
     services::Services,
 };
 
-/// How long the rest of a refused request's content may take.
-const LINGER: Duration = Duration::from_secs(1);
 /// Where the services are described, unless a rule has this path.
 const OPENAPI: &str = "/openapi.json";
 
@@ -114,6 +113,9 @@ where
         Some(found) => return exchange.upgrade(found, fields),
         None => exchange,
     };
+    if let Some(form) = exchange.wants_connect() {
+        return connect::handle(exchange, form, body, fields);
+    }
     let waiting = connection.wait();
     Answer::later(async move {
         let _waiting = waiting;

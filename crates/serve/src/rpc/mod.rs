@@ -28,8 +28,7 @@ use tonic_health::{
 use tonic_reflection::server::Builder;
 use tower_service::Service;
 
-pub(crate) use body::Call;
-use body::Patient;
+pub(crate) use body::{Call, Patient};
 use scan::Scan;
 
 use crate::{
@@ -45,7 +44,7 @@ use crate::{
 /// Largest message in bytes, in either direction: what gRPC implementations take by default.
 pub(crate) const MAX_MESSAGE: usize = 4 << 20;
 /// A caller that streams may think this long between two messages.
-const THOUGHT: Duration = Duration::from_secs(300);
+pub(crate) const THOUGHT: Duration = Duration::from_secs(300);
 
 type LibraryService = LibraryServer<library::Service>;
 /// The full name of the embedded service.
@@ -77,6 +76,8 @@ struct Own {
 enum Form {
     Grpc,
     Web,
+    /// gRPC-Web with messages in another format than Protocol Buffers.
+    OtherWeb,
 }
 
 impl Rpc {
@@ -262,8 +263,13 @@ pub(crate) fn is_call(fields: &HeaderMap) -> bool {
 fn form(fields: &HeaderMap) -> Option<Form> {
     let kind = fields.get(CONTENT_TYPE)?.to_str().ok()?;
     let rest = kind.strip_prefix("application/grpc")?;
-    if rest.starts_with("-web") {
-        return Some(Form::Web);
+    if let Some(rest) = rest.strip_prefix("-web") {
+        let rest = rest.strip_prefix("-text").unwrap_or(rest);
+        let codec = rest.split(';').next().unwrap_or_default().trim_end();
+        return Some(match codec {
+            "" | "+proto" => Form::Web,
+            _ => Form::OtherWeb,
+        });
     }
     (rest.is_empty() || rest.starts_with('+') || rest.starts_with(';')).then_some(Form::Grpc)
 }
@@ -299,14 +305,34 @@ where
     // The frames of gRPC-Web may be in base64 here.
     let scan = match form {
         Form::Grpc => rpc.scan(path),
-        Form::Web => None,
+        Form::Web | Form::OtherWeb => None,
     };
-    let request = request.map(|body| Body::new(Patient::new(body, patience).scanned(scan)));
+    // Bodies of the later versions are streams of their own, which end alone.
+    let lingers = request.version() < Version::HTTP_2;
+    let request =
+        request.map(|body| Body::new(Patient::new(body, patience, lingers).scanned(scan)));
     let called = match form {
-        Form::Grpc => rpc.call(request),
-        Form::Web => web::call(rpc, request),
+        Form::Grpc => in_kind(rpc, request),
+        Form::Web | Form::OtherWeb => web::call(rpc, request),
     };
     answer(connection, called, fields)
+}
+
+/// Calls a method, and answers without messages in the content type of the call, such as
+/// application/grpc+json: our own answers, of a deadline for one, are application/grpc.
+fn in_kind(rpc: &Rpc, request: Request<Body>) -> Calling {
+    let kind = request.headers().get(CONTENT_TYPE).cloned();
+    let called = rpc.call(request);
+    Box::pin(async move {
+        let Ok(mut response) = called.await;
+        let fields = response.headers_mut();
+        if let Some(kind) = kind
+            && fields.contains_key("grpc-status")
+        {
+            fields.insert(CONTENT_TYPE, kind);
+        }
+        Ok(response)
+    })
 }
 
 /// The response of a service, with the fields that every response has.
@@ -326,13 +352,20 @@ fn refuse<B>(request: &Request<B>) -> Result<Form, (StatusCode, &'static str)> {
     let Some(form) = form(request.headers()) else {
         return Err((
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "this is a method of a gRPC service: send application/grpc or application/grpc-web",
+            "this is a method of a gRPC service: send application/grpc, application/grpc-web, or \
+             application/json as Connect has it",
         ));
     };
     if request.method() != Method::POST {
         return Err((
             StatusCode::METHOD_NOT_ALLOWED,
             "gRPC calls are POST requests",
+        ));
+    }
+    if form == Form::OtherWeb {
+        return Err((
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "messages of gRPC-Web are application/grpc-web+proto or application/grpc-web-text+proto",
         ));
     }
     if form == Form::Grpc && request.version() < Version::HTTP_2 {

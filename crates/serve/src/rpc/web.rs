@@ -34,7 +34,9 @@ impl Service<Request<Body>> for Rpc {
         let scan = self.scan(request.uri().path());
         let request = match scan {
             None => request,
-            Some(_) => request.map(|body| Body::new(Patient::new(body, THOUGHT).scanned(scan))),
+            Some(_) => {
+                request.map(|body| Body::new(Patient::new(body, THOUGHT, false).scanned(scan)))
+            }
         };
         Rpc::call(self, request)
     }

@@ -3,8 +3,8 @@
 use http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{
-        AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE, HOST, SERVER, TE,
-        TRANSFER_ENCODING, UPGRADE,
+        ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH,
+        CONTENT_TYPE, DATE, EXPECT, HOST, SERVER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
     },
 };
 
@@ -57,6 +57,49 @@ pub(crate) fn of_call(fields: &mut HeaderMap) {
     end_to_end(fields);
     fields.remove(HOST);
     fields.remove(CONTENT_LENGTH);
+}
+
+/// The metadata of a request of Connect: all of its fields but those of the connection and the content,
+/// and those that Connect and gRPC have taken.
+pub(crate) fn of_connect(fields: &HeaderMap) -> HeaderMap {
+    let about_content = [
+        ACCEPT,
+        ACCEPT_ENCODING,
+        CONTENT_ENCODING,
+        CONTENT_TYPE,
+        EXPECT,
+    ];
+    let mut metadata = HeaderMap::with_capacity(fields.len());
+    for (name, value) in fields {
+        if !is_of_protocol(name) && !about_content.contains(name) {
+            metadata.append(name.clone(), value.clone());
+        }
+    }
+    of_call(&mut metadata);
+    metadata
+}
+
+/// Metadata of a response, as fields of a response of Connect: each with `prefix`, which is empty for
+/// what came before the messages.
+pub(crate) fn to_connect(metadata: &HeaderMap, prefix: &str) -> Vec<(HeaderName, HeaderValue)> {
+    let about_content = [CONTENT_ENCODING, TRAILER];
+    let passes = |name: &HeaderName| {
+        is_metadata(name) && !is_of_protocol(name) && !about_content.contains(name)
+    };
+    let renamed = |name: &HeaderName| match prefix {
+        "" => Some(name.clone()),
+        prefix => HeaderName::try_from(format!("{prefix}{name}")).ok(),
+    };
+    metadata
+        .iter()
+        .filter(|(name, _)| passes(name))
+        .filter_map(|(name, value)| Some((renamed(name)?, value.clone())))
+        .collect()
+}
+
+fn is_of_protocol(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    name.starts_with("connect-") || name.starts_with("grpc-")
 }
 
 /// The metadata of a request of HTTP: [`OWN`], and those with [`PREFIX`], without it.
@@ -140,6 +183,36 @@ mod tests {
         ]);
         of_call(&mut all);
         assert_eq!(names(&all), ["grpc-timeout", "x-user"]);
+    }
+
+    #[test]
+    fn connect_has_metadata_under_its_own_names() {
+        let all = fields(&[
+            ("connect-protocol-version", "1"),
+            ("connect-timeout-ms", "5"),
+            ("grpc-timeout", "1S"),
+            ("content-type", "application/proto"),
+            ("content-encoding", "gzip"),
+            ("accept-encoding", "gzip"),
+            ("accept", "*/*"),
+            ("connection", "x-hop"),
+            ("x-hop", "1"),
+            ("host", "a"),
+            ("cookie", "c"),
+            ("x-blob-bin", "AA"),
+        ]);
+        assert_eq!(names(&of_connect(&all)), ["cookie", "x-blob-bin"]);
+        let back = fields(&[
+            ("content-type", "application/grpc"),
+            ("content-encoding", "gzip"),
+            ("grpc-status", "0"),
+            ("grpc-status-details-bin", "AA"),
+            ("x-shelf", "1"),
+        ]);
+        for (prefix, name) in [("", "x-shelf"), ("trailer-", "trailer-x-shelf")] {
+            let fields: HeaderMap = to_connect(&back, prefix).into_iter().collect();
+            assert_eq!(names(&fields), [name]);
+        }
     }
 
     #[test]

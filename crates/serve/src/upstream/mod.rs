@@ -36,7 +36,7 @@ use crate::{Error, rpc::Calling};
 use peer::Peer;
 use service::Service;
 
-pub(crate) use fields::{of_call, of_rest, to_rest};
+pub(crate) use fields::{of_call, of_connect, of_rest, to_connect, to_rest};
 
 /// The service by which a server tells how it fares.
 const HEALTH: &str = "grpc.health.v1.Health";

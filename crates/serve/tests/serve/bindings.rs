@@ -208,6 +208,9 @@ fn what_is_no_call_is_refused_by_http() {
             let mut client = Client::connect(&target, version).await;
             let health = Request::post("/grpc.health.v1.Health/Check");
             assert_eq!(client.send(health, "x").await.status, 415, "{version}");
+            let web = Request::post(PATH).header("content-type", "application/grpc-web+thrift");
+            let web = client.send(web, "x").await;
+            assert_eq!(web.status, 415, "{version}");
             let get = Request::get(PATH).header("content-type", "application/grpc");
             let get = client.send(get, "").await;
             assert_eq!(

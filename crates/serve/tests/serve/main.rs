@@ -5,6 +5,7 @@
 mod bindings;
 mod channel;
 mod common;
+mod connect;
 mod curl;
 mod early_data;
 mod endpoints;

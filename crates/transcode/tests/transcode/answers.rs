@@ -86,7 +86,7 @@ fn codes_have_a_status() {
 }
 
 /// A `google.rpc.Status` with these details.
-fn details(details: &[(&str, &[u8])]) -> Vec<u8> {
+pub(crate) fn details(details: &[(&str, &[u8])]) -> Vec<u8> {
     let mut status = Vec::new();
     prost::encoding::int32::encode(1, &5, &mut status);
     for (type_url, value) in details {

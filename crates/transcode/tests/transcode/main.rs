@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may end so")]
 
 mod answers;
+mod connect;
 mod differential;
 mod json;
 mod messages;

@@ -94,12 +94,14 @@ func NewLibraryClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			httpClient,
 			baseURL+LibraryGetBookProcedure,
 			connect.WithSchema(libraryMethods.ByName("GetBook")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		listBooks: connect.NewClient[librarypb.ListBooksRequest, librarypb.ListBooksResponse](
 			httpClient,
 			baseURL+LibraryListBooksProcedure,
 			connect.WithSchema(libraryMethods.ByName("ListBooks")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		createBook: connect.NewClient[librarypb.CreateBookRequest, librarypb.Book](
@@ -225,12 +227,14 @@ func NewLibraryHandler(svc LibraryHandler, opts ...connect.HandlerOption) (strin
 		LibraryGetBookProcedure,
 		svc.GetBook,
 		connect.WithSchema(libraryMethods.ByName("GetBook")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	libraryListBooksHandler := connect.NewUnaryHandler(
 		LibraryListBooksProcedure,
 		svc.ListBooks,
 		connect.WithSchema(libraryMethods.ByName("ListBooks")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	libraryCreateBookHandler := connect.NewUnaryHandler(

@@ -1,0 +1,93 @@
+"""The server under test of Connect's conformance suite: `trilane gateway` before a server of gRPC.
+
+The runner of the suite starts it with a ServerCompatRequest on stdin, wants a ServerCompatResponse
+on stdout, each behind four bytes of length, and ends it by SIGTERM.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import grpc
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_LENGTH = struct.Struct(">I")
+_SERVICE = "connectrpc/conformance/v1/service.proto"
+_COMPAT = "connectrpc/conformance/v1/server_compat.proto"
+_END_S = 4.0
+
+
+def _read(stream: IO[bytes], kind: Any) -> Any:
+    (length,) = _LENGTH.unpack(stream.read(_LENGTH.size))
+    return kind.FromString(stream.read(length))
+
+
+def _write(stream: IO[bytes], message: Any) -> None:
+    content: bytes = message.SerializeToString()
+    stream.write(_LENGTH.pack(len(content)) + content)
+    stream.flush()
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    child.terminate()
+    try:
+        child.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def _start(running: ExitStack, argv: Sequence[str]) -> tuple[IO[bytes], IO[bytes]]:
+    """Start a program that ends with us; its stdin and stdout."""
+    child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    running.callback(_end, child)
+    assert child.stdin is not None
+    assert child.stdout is not None
+    return child.stdin, child.stdout
+
+
+def main(program: str, upstream: str, protos: str, folder: str) -> None:
+    """Serve until SIGTERM; `folder` is where the gateway may keep its certificates."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    # Where grpc.protos looks for them.
+    sys.path.insert(0, protos)
+    # What it gives is made at run time.
+    messages: Any = grpc.protos(_COMPAT)
+    asked = _read(sys.stdin.buffer, messages.ServerCompatRequest)
+    with ExitStack() as running:
+        state = running.enter_context(tempfile.TemporaryDirectory(dir=folder))
+        stdin, stdout = _start(running, [upstream])
+        wanted = messages.ServerCompatRequest(
+            protocol="PROTOCOL_GRPC",
+            http_version="HTTP_VERSION_2",
+            message_receive_limit=asked.message_receive_limit,
+        )
+        _write(stdin, wanted)
+        behind = _read(stdout, messages.ServerCompatResponse)
+        argv = [program, "gateway", "--upstream", f"grpc://{behind.host}:{behind.port}"]
+        argv += ["--proto", str(Path(protos) / _SERVICE), "--proto-path", protos]
+        argv += ["--port", "0", "--tls-port", "0", "-t", "1", "--state", state, "--format", "json"]
+        _, lines = _start(running, argv)
+        ready = json.loads(lines.readline())
+        base = ready["https" if asked.use_tls else "http"]
+        answer = messages.ServerCompatResponse(
+            host="127.0.0.1",
+            port=int(base.rstrip("/").rpartition(":")[2]),
+            pem_cert=Path(ready["cacert"]).read_bytes() if asked.use_tls else b"",
+        )
+        _write(sys.stdout.buffer, answer)
+        signal.pause()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
