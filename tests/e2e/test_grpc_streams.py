@@ -26,6 +26,8 @@ from .grpc_calls import (
 from .loading import Run, codes, load
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from peers.running import Peers
 
 every_pair = pytest.mark.parametrize(("name", "listener"), PAIRS, ids=PAIR_IDS)
@@ -187,3 +189,11 @@ def test_messages_are_streamed_whatever_their_number(peers: Peers, name: str) ->
     assert "OK" not in calls["status"]
     # What had not left is not told as sent.
     assert calls["messages"]["sent"] * 1000 <= report["bytes"]["sent"]
+
+
+def test_a_server_on_a_unix_socket_is_called(tmp_path: Path) -> None:
+    socket = tmp_path / "grpc.sock"
+    with grpc_streams.serve(grpc_streams.several(1), f"unix:{socket}") as heard:
+        run = converse("http://localhost/", "-n", "4", "--connect-to", f"unix:{socket}")
+    good_calls(run, 4)
+    assert heard.messages == [3] * 4

@@ -67,8 +67,8 @@ def until(last: int) -> Answer:
 
 
 @contextmanager
-def serve(answer: Answer) -> Iterator[Heard]:
-    """A server whose LookUpBooks answers so."""
+def serve(answer: Answer, address: str = "127.0.0.1:0") -> Iterator[Heard]:
+    """A server at this address whose LookUpBooks answers so."""
     heard: Heard
 
     def counted(messages: Iterator[bytes]) -> Iterator[bytes]:
@@ -85,7 +85,7 @@ def serve(answer: Answer) -> Iterator[Heard]:
     server = grpc.server(futures.ThreadPoolExecutor(_THREADS))
     handlers = grpc.method_handlers_generic_handler(SERVICE, {"LookUpBooks": handler})
     server.add_generic_rpc_handlers([handlers])
-    port = server.add_insecure_port("127.0.0.1:0")
+    port = server.add_insecure_port(address)
     heard = Heard(f"http://127.0.0.1:{port}/")
     server.start()
     try:

@@ -11,6 +11,7 @@ mod ending;
 mod message;
 mod plan;
 mod protocol;
+mod response;
 mod sink;
 mod state;
 #[cfg(test)]
