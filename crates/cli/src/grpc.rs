@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use trilane_engine::{Call, CallMode, Options, PlanError};
+use trilane_transport::tls::Words;
 use trilane_units as units;
 
 use crate::schema::{self, Source, Target};
@@ -67,6 +68,7 @@ impl GrpcArgs {
             &Target {
                 options,
                 method: name,
+                words: Words::LOAD,
             },
         )?;
         let usage = |text: String| PlanError::Usage(text);

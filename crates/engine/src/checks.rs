@@ -447,6 +447,7 @@ pub(crate) fn transport(
             early_data: options.early_data,
             version: options.tls_version,
             ciphers: options.ciphers.clone(),
+            words: tls::Words::LOAD,
         })
         .map_err(|error| PlanError::Environment(error.to_string()))
     };

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use trilane_client::{
     ConnectOptions, Connection, Error, Exchange, FieldList, Flush, Proxy, ProxyProtocol,
-    Submission, Tls, TlsOptions, Version as HttpVersion,
+    Submission, Tls, TlsOptions, Version as HttpVersion, Words,
 };
 use trilane_engine::{Options, PlanError, Route, Version as WireVersion};
 use trilane_grpc::reflection::{ReflectionError, Version, Walk};
@@ -39,7 +39,7 @@ impl From<PlanError> for Stop {
 
 /// Asks the server, by version 1 where it offers that.
 pub(super) fn schema(target: &Target<'_>) -> Result<(Schema, Version), PlanError> {
-    let caller = Caller::connect(target.options)?;
+    let caller = Caller::connect(target)?;
     let name = target.method.strip_prefix('/').unwrap_or(target.method);
     let service = name
         .rsplit_once(['/', '.'])
@@ -77,7 +77,8 @@ struct Caller<'a> {
 }
 
 impl<'a> Caller<'a> {
-    fn connect(options: &'a Options) -> Result<Self, PlanError> {
+    fn connect(target: &Target<'a>) -> Result<Self, PlanError> {
+        let options = target.options;
         let text = options.urls.first().map_or("", String::as_str);
         let url = Url::parse(text)
             .ok()
@@ -124,7 +125,7 @@ impl<'a> Caller<'a> {
             port: route.port,
             secure,
             versions: vec![version],
-            tls: secure.then(|| tls(options)).transpose()?,
+            tls: secure.then(|| tls(options, target.words)).transpose()?,
             server_name: Some(options.sni.clone().unwrap_or(own)),
             timeout: Some(options.connect_timeout),
             source: route.sources.first().map(|source| (*source, 0).into()),
@@ -341,29 +342,21 @@ fn first<'a>(fields: &'a FieldList, name: &[u8]) -> &'a [u8] {
     fields.as_fields().first(name).unwrap_or_default()
 }
 
-/// An error of the client. Its words are for Python; here arguments become flags.
+/// An error of the client.
 fn lost(url: &str, error: &Error) -> PlanError {
-    let words = [
-        ("verify=\"FILE\"", "--cacert FILE"),
-        ("verify=False", "--insecure"),
-        ("server_name=\"NAME\"", "--sni NAME"),
-        ("cert=(\"FILE\", \"KEY\")", "--cert FILE --key FILE"),
-        (": allow h1 too", ", which gRPC needs"),
-    ];
-    let text = words
-        .iter()
-        .fold(error.message.clone(), |text, (word, flag)| {
-            text.replace(word, flag)
-        });
+    let text = error
+        .message
+        .replace(": allow h1 too", ", which gRPC needs");
     PlanError::Environment(format!("cannot ask {url} for its schema: {text}"))
 }
 
-fn tls(options: &Options) -> Result<Tls, PlanError> {
+fn tls(options: &Options, words: Words) -> Result<Tls, PlanError> {
     Tls::new(TlsOptions {
         authorities: options.authorities.clone(),
         platform: true,
         insecure: options.insecure,
         certificate: options.client.clone(),
+        words: Some(words),
         ..TlsOptions::default()
     })
     .map_err(|error| PlanError::Environment(error.message))

@@ -96,6 +96,7 @@ fn with_tls(versions: &[Version], early_data: bool) -> StreamConfig {
         early_data,
         version: None,
         ciphers: Vec::new(),
+        words: tls::Words::LOAD,
     });
     StreamConfig {
         tls: Some(TlsConfig {

@@ -18,6 +18,7 @@ pub use config::{Config, check_offer};
 pub use pins::Pin;
 pub use records::RECORD_PLAINTEXT;
 pub use session::Session;
+pub use words::Words;
 pub(crate) use words::describe;
 
 /// A file that has been read: its name, for messages, and its contents.
@@ -50,6 +51,8 @@ pub struct Options {
     /// Names of the cipher suites that are offered, in order of preference, as RFC 8446 §B.4 and the
     /// registry of IANA write them; empty: all that are safe.
     pub ciphers: Vec<String>,
+    /// What messages call the ways out.
+    pub words: Words,
 }
 
 /// A version of TLS.
@@ -92,7 +95,7 @@ pub fn end_of_stream(session: Option<&Session>, failed: bool) -> End {
 }
 
 /// Why TLS failed, in words a user can act on: what was wrong with which certificate, and the way
-/// out (`--cacert`, `--insecure`, `--sni`).
+/// out, in the [`Words`] of whoever asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(pub String);
 

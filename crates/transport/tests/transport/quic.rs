@@ -337,6 +337,7 @@ fn the_tls_configuration_of_tcp_serves_quic() {
         early_data: false,
         version: None,
         ciphers: Vec::new(),
+        words: tls::Words::LOAD,
     };
     let config = Config::new(&tls::Config::new(&options).unwrap(), &Options::default()).unwrap();
     let mut client = Client::connect(&config, server.address, "anything.example");
