@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use trilane_client::{
     ConnectOptions, Connection, Error, Exchange, FieldList, Flush, Proxy, ProxyProtocol,
-    Submission, Tls, TlsOptions, Version as HttpVersion,
+    Submission, Tls, TlsOptions, Version as HttpVersion, Words,
 };
 use trilane_engine::{Options, PlanError, Route, Version as WireVersion};
 use trilane_grpc::timeout;
@@ -43,10 +43,12 @@ pub(crate) struct Caller<'a> {
 
 impl<'a> Caller<'a> {
     /// Connects to the server of `text` in the way of `options`, whose timeout is for all that is asked.
+    /// Errors call the ways out by `words`.
     pub(crate) fn connect(
         options: &Options,
         text: &'a str,
         purpose: Purpose,
+        words: Words,
     ) -> Result<Self, PlanError> {
         let url = Url::parse(text)
             .ok()
@@ -93,7 +95,7 @@ impl<'a> Caller<'a> {
             port: route.port,
             secure,
             versions: vec![version],
-            tls: secure.then(|| tls(options)).transpose()?,
+            tls: secure.then(|| tls(options, words)).transpose()?,
             server_name: Some(options.sni.clone().unwrap_or(own)),
             timeout: Some(options.connect_timeout),
             source: route.sources.first().map(|source| (*source, 0).into()),
@@ -200,30 +202,22 @@ pub(crate) fn first<'a>(fields: &'a FieldList, name: &[u8]) -> &'a [u8] {
 
 /// An error of the client. Its words are for Python; here arguments become flags.
 fn lost(url: &str, purpose: Purpose, error: &Error) -> PlanError {
-    let words = [
-        ("verify=\"FILE\"", "--cacert FILE"),
-        ("verify=False", "--insecure"),
-        ("server_name=\"NAME\"", "--sni NAME"),
-        ("cert=(\"FILE\", \"KEY\")", "--cert FILE --key FILE"),
-        (": allow h1 too", ", which gRPC needs"),
-    ];
-    let text = words
-        .iter()
-        .fold(error.message.clone(), |text, (word, flag)| {
-            text.replace(word, flag)
-        });
+    let text = error
+        .message
+        .replace(": allow h1 too", ", which gRPC needs");
     PlanError::Environment(match purpose {
         Purpose::Reflection => format!("cannot ask {url} for its schema: {text}"),
         Purpose::Call => format!("cannot call {url}: {text}"),
     })
 }
 
-fn tls(options: &Options) -> Result<Tls, PlanError> {
+fn tls(options: &Options, words: Words) -> Result<Tls, PlanError> {
     Tls::new(TlsOptions {
         authorities: options.authorities.clone(),
         platform: true,
         insecure: options.insecure,
         certificate: options.client.clone(),
+        words: Some(words),
         ..TlsOptions::default()
     })
     .map_err(|error| PlanError::Environment(error.message))

@@ -25,6 +25,18 @@ pub(crate) use reread::Reread;
 const UPSTREAM: &str = "Upstream";
 /// How long a server may take to describe its services.
 const REFLECTION_TIMEOUT: Duration = Duration::from_secs(20);
+/// The flags of TLS that go with upstreams.
+const WORDS: tls::Words = tls::Words {
+    authority: "--upstream-cacert FILE",
+    unchecked: Some("--upstream-insecure"),
+    one_of_its_names: "give one of its names with --upstream-server-name NAME",
+    served_name: "give the name it serves with --upstream-server-name NAME",
+    a_name: "give one with --upstream-server-name NAME",
+    name: " (--upstream-server-name NAME)",
+    certificate: "--upstream-cert FILE --upstream-key FILE",
+    given_certificate: "--upstream-cert and --upstream-key",
+    password: None,
+};
 /// What is no service of the application's, but tells about it.
 const ABOUT: [&str; 2] = ["grpc.reflection.", "grpc.health."];
 
@@ -355,11 +367,10 @@ impl ForwardArgs {
         let target = Target {
             options: &options,
             method: "",
+            words: WORDS,
         };
         let found = schema::find(source, &target);
-        found
-            .map(|(schema, _)| schema)
-            .map_err(in_words_of_upstreams)
+        found.map(|(schema, _)| schema)
     }
 
     fn client(&self, files: &Files) -> Result<Arc<rustls::ClientConfig>, PlanError> {
@@ -375,8 +386,9 @@ impl ForwardArgs {
             early_data: false,
             version: None,
             ciphers: Vec::new(),
+            words: WORDS,
         })
-        .map_err(|error| in_words_of_upstreams(PlanError::Environment(error.to_string())))?;
+        .map_err(|error| PlanError::Environment(error.to_string()))?;
         Ok(Arc::clone(config.rustls()))
     }
 }
@@ -419,21 +431,6 @@ fn together(schemas: &[Schema], names: &[Vec<String>]) -> Result<Schema, PlanErr
     let parts = schemas.iter().zip(described.iter().map(Vec::as_slice));
     Schema::together(&parts.collect::<Vec<_>>())
         .map_err(|error| PlanError::Environment(format!("--upstream: {error}")))
-}
-
-/// The same error, with the flags that go with upstreams.
-fn in_words_of_upstreams(error: PlanError) -> PlanError {
-    let told = |text: String| {
-        text.replace("--cacert", "--upstream-cacert")
-            .replace("--insecure", "--upstream-insecure")
-            .replace("--cert", "--upstream-cert")
-            .replace("--key", "--upstream-key")
-            .replace("--sni", "--upstream-server-name")
-    };
-    match error {
-        PlanError::Usage(text) => PlanError::Usage(told(text)),
-        PlanError::Environment(text) => PlanError::Environment(told(text)),
-    }
 }
 
 #[cfg(test)]

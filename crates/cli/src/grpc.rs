@@ -14,6 +14,7 @@ use trilane_engine::{
 };
 use trilane_grpc::status::Code;
 use trilane_grpc::{Method, Schema};
+use trilane_transport::tls::Words;
 use trilane_units as units;
 
 pub(crate) use self::messages::Encoding;
@@ -129,6 +130,7 @@ impl Schemas<'_> {
             let target = Target {
                 options: self.options,
                 method: name,
+                words: Words::LOAD,
             };
             let found = schema::find(&self.source, &target)?;
             self.found.insert(service.to_owned(), found);

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use trilane_engine::{Options, PlanError};
 use trilane_grpc::{Schema, SchemaError};
+use trilane_transport::tls::Words;
 
 /// Where a schema comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub(crate) struct Target<'a> {
     pub(crate) options: &'a Options,
     /// The method as typed, `pkg.Service/Method`.
     pub(crate) method: &'a str,
+    /// What messages call the flags of TLS.
+    pub(crate) words: Words,
 }
 
 /// Finds the schema, and says how: `--proto`, `--descriptor-set`, `reflection v1` or

@@ -30,7 +30,7 @@ pub use exchange::{Exchange, Sections};
 pub use facts::{Facts, Setup};
 pub use options::{ConnectOptions, Proxy, ProxyProtocol};
 pub use slots::{Interest, Times};
-pub use tls::{File, Pin, Tls, TlsInfo, TlsOptions};
+pub use tls::{File, Pin, Tls, TlsInfo, TlsOptions, Words};
 pub use wait::Patience;
 
 /// A version of HTTP, as spoken on a connection.

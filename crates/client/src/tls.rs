@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use trilane_transport::{quic, tls};
 
-pub use trilane_transport::tls::Pin;
+pub use trilane_transport::tls::{Pin, Words};
 
 use crate::{Error, Kind, Version};
 
@@ -29,7 +29,22 @@ pub struct TlsOptions {
     pub pins: Vec<Pin>,
     /// Whether nothing older than TLS 1.3 is offered; else TLS 1.2 is offered too.
     pub tls13_only: bool,
+    /// What messages call the ways out; `None` for the arguments of Python's client.
+    pub words: Option<Words>,
 }
+
+/// The arguments of Python's client.
+const PYTHON: Words = Words {
+    authority: "verify=\"FILE\"",
+    unchecked: Some("verify=False"),
+    one_of_its_names: "ask for it by one of its names",
+    served_name: "ask for it by the name it serves",
+    a_name: "ask for it by one",
+    name: "",
+    certificate: "cert=(\"FILE\", \"KEY\")",
+    given_certificate: "cert",
+    password: Some("give its password, cert=(\"FILE\", \"KEY\", \"PASSWORD\")"),
+};
 
 /// What the handshake agreed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +88,7 @@ impl Tls {
             password: options.password,
             pins: options.pins,
             version: options.tls13_only.then_some(tls::TlsVersion::V1_3),
+            words: options.words.unwrap_or(PYTHON),
             ..tls::Options::default()
         })
         .map_err(|error| failure(&error.0))?;
@@ -131,31 +147,7 @@ impl From<tls::Info> for TlsInfo {
     }
 }
 
-/// An error of TLS. Its words name the flags of the command; here they become arguments.
+/// An error of TLS.
 pub(crate) fn failure(message: &str) -> Error {
-    let message = [
-        ("--cacert FILE", "verify=\"FILE\""),
-        ("--insecure", "verify=False"),
-        (
-            "give one of its names with --sni NAME",
-            "ask for it by one of its names",
-        ),
-        (
-            "give the name it serves with --sni NAME",
-            "ask for it by the name it serves",
-        ),
-        (
-            "does not know the name (--sni NAME)",
-            "does not know the name",
-        ),
-        ("give one with --sni NAME", "ask for it by one"),
-        ("--cert FILE --key FILE", "cert=(\"FILE\", \"KEY\")"),
-        ("--cert and --key", "cert"),
-        ("decrypt it with 'openssl pkey", "give its password, cert=(\"FILE\", \"KEY\", \"PASSWORD\"), or decrypt it with 'openssl pkey"),
-    ]
-    .iter()
-    .fold(message.to_owned(), |text, (flag, argument)| {
-        text.replace(flag, argument)
-    });
-    Error::new(Kind::Tls, message)
+    Error::new(Kind::Tls, message.to_owned())
 }

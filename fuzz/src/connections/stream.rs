@@ -429,6 +429,7 @@ fn client(setup: Setup) -> Arc<StreamConfig> {
             early_data: false,
             version: None,
             ciphers: Vec::new(),
+            words: tls::Words::LOAD,
         })
         .expect("nothing in it can be wrong")
     });

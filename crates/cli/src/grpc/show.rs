@@ -4,6 +4,7 @@ use trilane_engine::{Call, Options, PlanError};
 use trilane_grpc::frame::Collector;
 use trilane_grpc::status::{self, Code};
 use trilane_grpc::{frame, gzip, timeout};
+use trilane_transport::tls::Words;
 use trilane_wire::FieldList;
 
 use crate::caller::{Caller, PIECE, Purpose, first};
@@ -61,7 +62,7 @@ fn call_once(options: &Options) -> Result<(String, bool), PlanError> {
     if options.calls.gzip {
         fields.push(("grpc-encoding".into(), "gzip".into()));
     }
-    let caller = Caller::connect(&asked, url, Purpose::Call)?;
+    let caller = Caller::connect(&asked, url, Purpose::Call, Words::LOAD)?;
     let exchange = caller.submit(call.method.path(), content(call, options)?, &fields)?;
     let mut text = String::new();
     let http = caller.wait(|left, patience| exchange.head(left, patience))?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceResponse;
 use prost::Message as _;
 use trilane_client::{
-    ConnectOptions, Connection, Error, Flush, Submission, Tls, TlsOptions, Version,
+    ConnectOptions, Connection, Error, Flush, Submission, Tls, TlsOptions, Version, Words,
 };
 use trilane_wire::Content;
 use url::{Position, Url};
@@ -73,9 +73,13 @@ impl Collector {
         let alive = alive.filter(|connection| connection.is_alive() && connection.is_free());
         let connection = match alive {
             Some(connection) => connection,
-            None => Connection::connect(&self.connect, &mut Patient).map_err(said)?,
+            None => {
+                Connection::connect(&self.connect, &mut Patient).map_err(|error| error.message)?
+            }
         };
-        let (status, answer) = self.ask(&connection, content, deadline).map_err(said)?;
+        let (status, answer) = self
+            .ask(&connection, content, deadline)
+            .map_err(|error| error.message)?;
         self.connection = Some(connection);
         judge(status, &answer)
     }
@@ -132,13 +136,12 @@ fn judge(status: u16, answer: &[u8]) -> Result<(), String> {
     }
 }
 
-/// An error of the client, whose words about certificates are for Python.
-fn said(error: Error) -> String {
-    error
-        .message
-        .replace(", or go on without checking with verify=False", "")
-        .replace("verify=\"FILE\"", "OTEL_EXPORTER_OTLP_CERTIFICATE=FILE")
-}
+/// A collector is trusted by a variable, and has no name and no client certificate of its own.
+const WORDS: Words = Words {
+    authority: "OTEL_EXPORTER_OTLP_CERTIFICATE=FILE",
+    unchecked: None,
+    ..Words::LOAD
+};
 
 fn tls(settings: &Settings) -> Result<Tls, String> {
     let file = settings.certificate.as_ref();
@@ -152,6 +155,7 @@ fn tls(settings: &Settings) -> Result<Tls, String> {
     Tls::new(TlsOptions {
         authorities: authorities.into_iter().collect::<Result<_, _>>()?,
         platform: true,
+        words: Some(WORDS),
         ..TlsOptions::default()
     })
     .map_err(|error| format!("--otlp: {}", error.message))

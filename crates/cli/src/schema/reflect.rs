@@ -30,7 +30,8 @@ impl From<PlanError> for Stop {
 /// Asks the server, by version 1 where it offers that.
 pub(super) fn schema(target: &Target<'_>) -> Result<(Schema, Version), PlanError> {
     let url = target.options.urls.first().map_or("", String::as_str);
-    let caller = Asking(Caller::connect(target.options, url, Purpose::Reflection)?);
+    let caller = Caller::connect(target.options, url, Purpose::Reflection, target.words)?;
+    let caller = Asking(caller);
     let name = target.method.strip_prefix('/').unwrap_or(target.method);
     let service = name
         .rsplit_once(['/', '.'])

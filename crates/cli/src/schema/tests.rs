@@ -31,7 +31,14 @@ fn options(url: impl Into<String>) -> Options {
 }
 
 fn ask(options: &Options, method: &str) -> Result<(Schema, String), PlanError> {
-    find(&Source::Reflection, &Target { options, method })
+    find(
+        &Source::Reflection,
+        &Target {
+            options,
+            method,
+            words: Words::LOAD,
+        },
+    )
 }
 
 fn told(options: &Options) -> String {
@@ -378,6 +385,7 @@ fn files_are_read_as_they_are_named() {
     let target = Target {
         options: &options,
         method: METHOD,
+        words: Words::LOAD,
     };
     let source = Source::Proto {
         files: vec![proto()],

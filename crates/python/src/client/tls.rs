@@ -59,6 +59,7 @@ impl PyTls {
                 .map(|(host, digest)| Pin { host, digest })
                 .collect(),
             tls13_only,
+            words: None,
         };
         let shown = described(&options);
         Ok(Self(loaded(py, options)?, shown))

@@ -110,12 +110,17 @@ pub struct Config {
     endpoint: Arc<EndpointConfig>,
     options: Options,
     pub(super) handshake_timeout: Duration,
+    pub(super) words: tls::Words,
 }
 
 impl Config {
     /// A configuration with the certificates and protocols of `tls`, which should offer `h3` by ALPN.
     pub fn new(tls: &tls::Config, options: &Options) -> Result<Self, Error> {
-        Self::from_rustls(Arc::clone(tls.rustls()), options)
+        let config = Self::from_rustls(Arc::clone(tls.rustls()), options)?;
+        Ok(Self {
+            words: *tls.words(),
+            ..config
+        })
     }
 
     /// As [`Self::new`], from rustls itself.
@@ -136,6 +141,7 @@ impl Config {
             endpoint: Arc::new(endpoint),
             options: options.clone(),
             handshake_timeout: options.handshake_timeout,
+            words: tls::Words::LOAD,
         })
     }
 

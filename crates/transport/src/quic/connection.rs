@@ -83,6 +83,7 @@ pub struct Connection {
     /// For the words of an error: whom we meant, and what was offered.
     server_name: String,
     tls: Arc<rustls::ClientConfig>,
+    words: tls::Words,
     /// What [`Self::poll`] will report as lost.
     lost: Option<Error>,
     /// Whether the loss has been reported, or will be.
@@ -132,6 +133,7 @@ impl Connection {
             handshake_deadline: now.checked_add(config.handshake_timeout),
             server_name: server_name.into(),
             tls: Arc::clone(&config.tls),
+            words: config.words,
             lost: None,
             ended: false,
             opened: false,
@@ -393,7 +395,13 @@ impl Connection {
         let ours = self.handshake_data().and_then(|data| data.error);
         Error::lost(reason, |theirs| {
             let error = ours.unwrap_or(theirs);
-            tls::describe(&error, &self.server_name, &self.tls.alpn_protocols).0
+            tls::describe(
+                &error,
+                &self.server_name,
+                &self.tls.alpn_protocols,
+                &self.words,
+            )
+            .0
         })
     }
 

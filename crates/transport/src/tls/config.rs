@@ -21,7 +21,7 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use super::ech::{self, Rejection};
 use super::pins::Pinned;
 use super::tickets::Tickets;
-use super::{Error, Options, TlsVersion, keys, words};
+use super::{Error, Options, TlsVersion, Words, keys, words};
 
 /// A configuration shared by every connection of a worker. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -30,6 +30,7 @@ pub struct Config {
     verifier: Arc<dyn ServerCertVerifier>,
     /// What became of Encrypted Client Hello, where it is offered.
     ech: Option<Arc<Rejection>>,
+    words: Words,
 }
 
 impl Config {
@@ -48,7 +49,7 @@ impl Config {
                 provider: Arc::clone(&provider),
             })
         } else {
-            let roots = Arc::new(roots(authorities, options.platform)?);
+            let roots = Arc::new(roots(authorities, options.platform, &options.words)?);
             WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
                 .build()
                 .map_err(|error| Error(format!("certificates cannot be verified: {error}")))?
@@ -63,7 +64,8 @@ impl Config {
             Some(((chain_file, chain), (key_file, key))) => {
                 let chain = certificates(chain_file, chain)?;
                 expect_current(chain_file, &chain[..1], &provider)?;
-                let key = keys::private_key(key_file, key, options.password.as_deref())?;
+                let key =
+                    keys::private_key(key_file, key, options.password.as_deref(), &options.words)?;
                 builder.with_client_auth_cert(chain, key).map_err(|error| match error {
                     rustls::Error::InconsistentKeys(_) => Error(format!(
                         "the key in {key_file} does not belong to the first certificate in {chain_file}"
@@ -95,6 +97,7 @@ impl Config {
             rustls: Arc::new(config),
             verifier,
             ech: None,
+            words: options.words,
         })
     }
 
@@ -128,6 +131,7 @@ impl Config {
             rustls: Arc::new(config),
             verifier: Arc::clone(&self.verifier),
             ech: Some(Arc::default()),
+            words: self.words,
         })
     }
 
@@ -135,6 +139,11 @@ impl Config {
     /// without ECH where it gave nothing (RFC 9849 §6.1.6).
     pub fn ech_retry(&self) -> Option<ech::Retry> {
         self.ech.as_ref()?.retry()
+    }
+
+    /// What messages call the ways out.
+    pub(crate) fn words(&self) -> &Words {
+        &self.words
     }
 
     pub(super) fn offers_ech(&self) -> bool {
@@ -231,6 +240,7 @@ fn key_log(file: &Path) -> Result<Arc<dyn KeyLog>, Error> {
 fn roots(
     authorities: Vec<CertificateDer<'static>>,
     platform: bool,
+    words: &Words,
 ) -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
     for authority in authorities {
@@ -242,9 +252,11 @@ fn roots(
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     if roots.is_empty() {
-        return Err(Error(
-            "this machine has no trusted certificate authorities: name one with --cacert FILE, or go on without checking with --insecure".into(),
-        ));
+        return Err(Error(format!(
+            "this machine has no trusted certificate authorities: name one with {}{}",
+            words.authority,
+            words.or_unchecked()
+        )));
     }
     Ok(roots)
 }

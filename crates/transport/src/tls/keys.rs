@@ -4,7 +4,7 @@ use pkcs8::{EncryptedPrivateKeyInfo, SecretDocument};
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-use super::Error;
+use super::{Error, Words};
 
 /// What a key in PKCS #8 begins and ends with that is encrypted (RFC 7468 §11).
 const BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
@@ -17,6 +17,7 @@ pub(super) fn private_key(
     file: &str,
     contents: &[u8],
     password: Option<&[u8]>,
+    words: &Words,
 ) -> Result<PrivateKeyDer<'static>, Error> {
     let text = String::from_utf8_lossy(contents);
     if text.contains(TRADITIONAL) {
@@ -39,8 +40,10 @@ pub(super) fn private_key(
         )));
     };
     let Some(password) = password else {
+        let or = |how| format!("{how}, or ");
+        let password = words.password.map(or).unwrap_or_default();
         return Err(Error(format!(
-            "the key in {file} is encrypted: decrypt it with 'openssl pkey -in {file} -out FILE'"
+            "the key in {file} is encrypted: {password}decrypt it with 'openssl pkey -in {file} -out FILE'"
         )));
     };
     decrypted(encrypted, password)

@@ -18,6 +18,7 @@ pub use config::{Config, check_offer};
 pub use pins::Pin;
 pub use records::RECORD_PLAINTEXT;
 pub use session::Session;
+pub use words::Words;
 pub(crate) use words::describe;
 
 /// A file that has been read: its name, for messages, and its contents.
@@ -50,10 +51,13 @@ pub struct Options {
     /// Names of the cipher suites that are offered, in order of preference, as RFC 8446 §B.4 and the
     /// registry of IANA write them; empty: all that are safe.
     pub ciphers: Vec<String>,
+    /// What messages call the ways out.
+    pub words: Words,
 }
 
 impl Default for Options {
-    /// Verifies by the platform's authorities, offers TLS 1.3 and 1.2 and no protocol, resumes.
+    /// Verifies by the platform's authorities, offers TLS 1.3 and 1.2 and no protocol, resumes, and speaks of
+    /// the flags of `trilane load`.
     fn default() -> Self {
         Self {
             authorities: Vec::new(),
@@ -67,6 +71,7 @@ impl Default for Options {
             early_data: false,
             version: None,
             ciphers: Vec::new(),
+            words: Words::LOAD,
         }
     }
 }
@@ -111,7 +116,7 @@ pub fn end_of_stream(session: Option<&Session>, failed: bool) -> End {
 }
 
 /// Why TLS failed, in words a user can act on: what was wrong with which certificate, and the way
-/// out (`--cacert`, `--insecure`, `--sni`).
+/// out, in the [`Words`] of whoever asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(pub String);
 

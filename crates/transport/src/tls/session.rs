@@ -54,11 +54,12 @@ impl Session {
         let name = server_name.trim_start_matches('[').trim_end_matches(']');
         let Ok(parsed) = ServerName::try_from(name.to_owned()) else {
             return Err(Error(format!(
-                "{server_name:?} is not a name that a certificate can have: give one with --sni NAME"
+                "{server_name:?} is not a name that a certificate can have: {}",
+                config.words().a_name
             )));
         };
-        let handshake =
-            Handshake::new(config, parsed).map_err(|error| words::describe(&error, name, &[]))?;
+        let handshake = Handshake::new(config, parsed)
+            .map_err(|error| words::describe(&error, name, &[], config.words()))?;
         Ok(Self {
             layer: Layer::Handshake(Box::new(handshake)),
             config: config.clone(),
@@ -327,7 +328,12 @@ impl Session {
 
     fn describe(&self, error: &rustls::Error) -> Error {
         self.config.notice(error);
-        words::describe(error, &self.server, &self.config.rustls().alpn_protocols)
+        words::describe(
+            error,
+            &self.server,
+            &self.config.rustls().alpn_protocols,
+            self.config.words(),
+        )
     }
 }
 

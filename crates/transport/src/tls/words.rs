@@ -9,13 +9,66 @@ use super::pins::NotPinned;
 /// Names of a certificate that a message lists; some have hundreds.
 const MAX_NAMES: usize = 5;
 
-const UNCHECKED: &str = "go on without checking with --insecure";
+/// What the ways out are called that messages name: flags of a command, or arguments of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words {
+    /// What trusts an authority, behind "with".
+    pub authority: &'static str,
+    /// What goes on without checking, behind "with"; `None` where nothing does.
+    pub unchecked: Option<&'static str>,
+    /// How to go on where the certificate has other names.
+    pub one_of_its_names: &'static str,
+    /// How to go on where the server serves other names.
+    pub served_name: &'static str,
+    /// How to go on where the server's name is none that a certificate can have.
+    pub a_name: &'static str,
+    /// What gives the name, in brackets, or nothing.
+    pub name: &'static str,
+    /// What gives a client certificate, behind "with".
+    pub certificate: &'static str,
+    /// What gave the client certificate, behind "check".
+    pub given_certificate: &'static str,
+    /// How to go on where the client's key is encrypted, beside decrypting it.
+    pub password: Option<&'static str>,
+}
+
+impl Words {
+    /// The flags of `trilane load`.
+    pub const LOAD: Self = Self {
+        authority: "--cacert FILE",
+        unchecked: Some("--insecure"),
+        one_of_its_names: "give one of its names with --sni NAME",
+        served_name: "give the name it serves with --sni NAME",
+        a_name: "give one with --sni NAME",
+        name: " (--sni NAME)",
+        certificate: "--cert FILE --key FILE",
+        given_certificate: "--cert and --key",
+        password: None,
+    };
+
+    /// A way out that is left to all, where there is one.
+    pub(super) fn or_unchecked(&self) -> String {
+        let or = |flag| format!(", or go on without checking with {flag}");
+        self.unchecked.map(or).unwrap_or_default()
+    }
+
+    /// The same, where it is the only one.
+    fn only_unchecked(&self) -> String {
+        let only = |flag| format!(": go on without checking with {flag}");
+        self.unchecked.map(only).unwrap_or_default()
+    }
+}
 
 /// Describes an error of the handshake or of the session with `server`, to which `alpn` was offered.
-pub(crate) fn describe(error: &rustls::Error, server: &str, alpn: &[Vec<u8>]) -> Error {
+pub(crate) fn describe(
+    error: &rustls::Error,
+    server: &str,
+    alpn: &[Vec<u8>],
+    words: &Words,
+) -> Error {
     Error(match error {
-        rustls::Error::InvalidCertificate(error) => certificate(error, server),
-        rustls::Error::AlertReceived(alert) => self::alert(*alert, server, alpn),
+        rustls::Error::InvalidCertificate(error) => certificate(error, server, words),
+        rustls::Error::AlertReceived(alert) => self::alert(*alert, server, alpn, words),
         rustls::Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13)
         | rustls::Error::InvalidMessage(InvalidMessage::UnknownProtocolVersion) => {
             format!("{server} speaks neither TLS 1.2 nor TLS 1.3")
@@ -27,39 +80,44 @@ pub(crate) fn describe(error: &rustls::Error, server: &str, alpn: &[Vec<u8>]) ->
     })
 }
 
-fn certificate(error: &CertificateError, server: &str) -> String {
+fn certificate(error: &CertificateError, server: &str, words: &Words) -> String {
+    let or_unchecked = words.or_unchecked();
     match error {
         CertificateError::UnknownIssuer => format!(
-            "the certificate of {server} is signed by an authority that is not trusted here: trust it with --cacert FILE, or {UNCHECKED}"
+            "the certificate of {server} is signed by an authority that is not trusted here: trust it with {}{or_unchecked}",
+            words.authority
         ),
         CertificateError::ExpiredContext { not_after, .. } => {
             format!(
-                "the certificate of {server} expired on {}: renew it, or {UNCHECKED}",
+                "the certificate of {server} expired on {}: renew it{or_unchecked}",
                 date(*not_after)
             )
         }
         CertificateError::NotValidYetContext { not_before, .. } => format!(
-            "the certificate of {server} is not valid before {}: check the clock, or {UNCHECKED}",
+            "the certificate of {server} is not valid before {}: check the clock{or_unchecked}",
             date(*not_before)
         ),
         CertificateError::NotValidForNameContext { presented, .. } => {
             let names = names(presented);
             format!(
-                "the certificate is not for {server} but for {names}: give one of its names with --sni NAME, or {UNCHECKED}"
+                "the certificate is not for {server} but for {names}: {}{or_unchecked}",
+                words.one_of_its_names
             )
         }
         // rustls says the same of a certificate's signature and of the handshake's.
         CertificateError::BadSignature => format!(
-            "a signature of {server} is wrong: either its authority only has the name of a trusted one (trust the right one with --cacert FILE), or it does not have the certificate's key"
+            "a signature of {server} is wrong: either its authority only has the name of a trusted one (trust the right one with {}), or it does not have the certificate's key",
+            words.authority
         ),
         CertificateError::Revoked => format!("the certificate of {server} was revoked"),
         CertificateError::InvalidPurposeContext { .. } | CertificateError::InvalidPurpose => {
             format!(
-                "the certificate of {server} is not meant for servers: issue one with the purpose serverAuth, or {UNCHECKED}"
+                "the certificate of {server} is not meant for servers: issue one with the purpose serverAuth{or_unchecked}"
             )
         }
         CertificateError::BadEncoding => {
-            format!("the certificate of {server} is malformed: {UNCHECKED}")
+            let unchecked = words.only_unchecked();
+            format!("the certificate of {server} is malformed{unchecked}")
         }
         CertificateError::Other(other) if other.0.is::<NotPinned>() => {
             format!("the certificate of {server} is not acceptable: {}", other.0)
@@ -68,13 +126,19 @@ fn certificate(error: &CertificateError, server: &str) -> String {
         // certificate with `openssl req -x509`.
         CertificateError::Other(other) if other.0.to_string().contains("CaUsedAsEndEntity") => {
             format!(
-                "the certificate of {server} is an authority's own: let it issue one for the server, or {UNCHECKED}"
+                "the certificate of {server} is an authority's own: let it issue one for the server{or_unchecked}"
             )
         }
         error if is_of_old_version(error) => format!(
-            "the certificate of {server} is no X.509 certificate of version 3, as TLS wants it: issue one with extensions, or {UNCHECKED}"
+            "the certificate of {server} is no X.509 certificate of version 3, as TLS wants it: issue one with extensions{or_unchecked}"
         ),
-        error => format!("the certificate of {server} is not acceptable: {error}; to {UNCHECKED}"),
+        error => {
+            let unchecked = words
+                .unchecked
+                .map(|flag| format!("; to go on without checking: {flag}"));
+            let unchecked = unchecked.unwrap_or_default();
+            format!("the certificate of {server} is not acceptable: {error}{unchecked}")
+        }
     }
 }
 
@@ -83,7 +147,7 @@ pub(super) fn is_of_old_version(error: &CertificateError) -> bool {
     matches!(error, CertificateError::Other(other) if other.0.to_string().contains("UnsupportedCertVersion"))
 }
 
-fn alert(alert: AlertDescription, server: &str, alpn: &[Vec<u8>]) -> String {
+fn alert(alert: AlertDescription, server: &str, alpn: &[Vec<u8>], words: &Words) -> String {
     match alert {
         AlertDescription::NoApplicationProtocol => {
             let offered: Vec<_> = alpn
@@ -101,7 +165,8 @@ fn alert(alert: AlertDescription, server: &str, alpn: &[Vec<u8>]) -> String {
             )
         }
         AlertDescription::CertificateRequired => {
-            format!("{server} asks for a client certificate: give one with --cert FILE --key FILE")
+            let with = words.certificate;
+            format!("{server} asks for a client certificate: give one with {with}")
         }
         AlertDescription::BadCertificate
         | AlertDescription::UnsupportedCertificate
@@ -111,7 +176,8 @@ fn alert(alert: AlertDescription, server: &str, alpn: &[Vec<u8>]) -> String {
         | AlertDescription::UnknownCA
         | AlertDescription::AccessDenied => {
             format!(
-                "{server} does not accept the client certificate ({alert:?}): check --cert and --key"
+                "{server} does not accept the client certificate ({alert:?}): check {}",
+                words.given_certificate
             )
         }
         AlertDescription::ProtocolVersion => {
@@ -119,11 +185,13 @@ fn alert(alert: AlertDescription, server: &str, alpn: &[Vec<u8>]) -> String {
         }
         AlertDescription::UnrecognisedName => {
             format!(
-                "the server does not know the name {server}: give the name it serves with --sni NAME"
+                "the server does not know the name {server}: {}",
+                words.served_name
             )
         }
         AlertDescription::HandshakeFailure => format!(
-            "{server} refused the handshake: it has no cipher in common with us, does not know the name (--sni NAME) or asks for a client certificate (--cert FILE --key FILE)"
+            "{server} refused the handshake: it has no cipher in common with us, does not know the name{} or asks for a client certificate ({})",
+            words.name, words.certificate
         ),
         alert => format!("{server} ended TLS with the alert {alert:?}"),
     }

@@ -9,6 +9,7 @@ use rustls::{ServerConfig, ServerConnection};
 use rustls_pki_types::{PrivatePkcs8KeyDer, ServerName};
 
 use super::*;
+use crate::tls::Words;
 use crate::tls::handshake::Handshake;
 use crate::tls::{Config, Options};
 
@@ -44,6 +45,7 @@ fn connected() -> (Records, ServerConnection) {
         early_data: false,
         version: None,
         ciphers: Vec::new(),
+        words: Words::LOAD,
     };
     let name = ServerName::try_from("localhost").unwrap();
     let mut client = Handshake::new(&Config::new(&options).unwrap(), name).unwrap();

@@ -11,7 +11,7 @@ use rustls::crypto::aws_lc_rs;
 use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
-use trilane_transport::tls::{Config, Error, Options, Session};
+use trilane_transport::tls::{Config, Error, Options, Session, Words};
 
 /// A certificate chain and its key, as PEM.
 pub(crate) struct Identity {
@@ -112,6 +112,7 @@ pub(crate) fn options() -> Options {
         early_data: false,
         version: None,
         ciphers: Vec::new(),
+        words: Words::LOAD,
     }
 }
 
