@@ -5,6 +5,7 @@
 
 mod answers;
 mod envelope;
+mod form;
 mod get;
 
 use std::time::Duration;
@@ -12,8 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version,
-    header::{ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_TYPE, VARY},
-    request::Parts,
+    header::{ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, VARY},
 };
 use hyper::body::Body as HttpBody;
 use prost::Message;
@@ -30,6 +30,7 @@ use trilane_transcode::{Format, Found, connect};
 use self::{
     answers::Answers,
     envelope::{Envelopes, Fault},
+    form::{Form, form},
 };
 use super::{
     Exchange,
@@ -42,8 +43,9 @@ use crate::{
     connection::{LINGER, PATIENCE},
     rpc::{MAX_MESSAGE, Patient, THOUGHT},
     upstream,
-    value::query,
 };
+
+pub(crate) use form::is_likely;
 
 const VERSION: HeaderName = HeaderName::from_static("connect-protocol-version");
 const TIMEOUT: HeaderName = HeaderName::from_static("connect-timeout-ms");
@@ -54,54 +56,6 @@ const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 /// Before the names of trailers of a call of one message.
 const TRAILER: &str = "trailer-";
-const STREAM_KIND: &str = "application/connect+";
-
-/// How a request of Connect brings its messages.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Form {
-    /// One as content.
-    Unary(Format),
-    /// In envelopes.
-    Stream(Format),
-    /// One in the query.
-    Query,
-    /// In a way that is not known here.
-    Other,
-}
-
-/// Whether a request may be one of Connect. Cheap: only its fields are looked at.
-pub(crate) fn is_likely(head: &Parts) -> bool {
-    form(head).is_some()
-}
-
-fn form(head: &Parts) -> Option<Form> {
-    let asked = head.uri.query();
-    if is_get(head) && (query(asked, "connect").is_some() || query(asked, "encoding").is_some()) {
-        return Some(Form::Query);
-    }
-    let kind = head
-        .headers
-        .get(CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok())
-        .map(|kind| kind.split(';').next().unwrap_or_default().trim())
-        .unwrap_or_default()
-        .to_ascii_lowercase();
-    let other = || head.headers.contains_key(VERSION).then_some(Form::Other);
-    match kind.strip_prefix(STREAM_KIND) {
-        Some("proto") => Some(Form::Stream(Format::Protobuf)),
-        Some("json") => Some(Form::Stream(Format::Json)),
-        Some(_) => Some(Form::Other),
-        None => match kind.as_str() {
-            "application/proto" => Some(Form::Unary(Format::Protobuf)),
-            "application/json" => Some(Form::Unary(Format::Json)),
-            _ => other(),
-        },
-    }
-}
-
-fn is_get(head: &Parts) -> bool {
-    head.method == Method::GET || head.method == Method::HEAD
-}
 
 /// Answers a request of Connect.
 pub(super) fn handle<B>(exchange: Exchange, form: Form, body: B, fields: HeaderMap) -> Answer<B>
@@ -462,84 +416,6 @@ fn or_internal(status: Status) -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn head(method: &str, uri: &str, fields: &[(&str, &str)]) -> Parts {
-        let mut builder = http::Request::builder().method(method).uri(uri);
-        for (name, value) in fields {
-            builder = builder.header(*name, *value);
-        }
-        builder.body(()).unwrap().into_parts().0
-    }
-
-    #[test]
-    fn the_content_type_tells_connect() {
-        let version = ("connect-protocol-version", "1");
-        for (method, uri, fields, expected) in [
-            (
-                "POST",
-                "/a.B/C",
-                &[("content-type", "application/proto")][..],
-                Some(Form::Unary(Format::Protobuf)),
-            ),
-            (
-                "POST",
-                "/a.B/C",
-                &[("content-type", "Application/JSON; charset=utf-8")],
-                Some(Form::Unary(Format::Json)),
-            ),
-            (
-                "POST",
-                "/a.B/C",
-                &[("content-type", "application/connect+json")],
-                Some(Form::Stream(Format::Json)),
-            ),
-            (
-                "POST",
-                "/a.B/C",
-                &[("content-type", "application/connect+proto")],
-                Some(Form::Stream(Format::Protobuf)),
-            ),
-            (
-                "POST",
-                "/a.B/C",
-                &[("content-type", "application/connect+thrift")],
-                Some(Form::Other),
-            ),
-            (
-                "POST",
-                "/a.B/C",
-                &[("content-type", "application/thrift"), version],
-                Some(Form::Other),
-            ),
-            (
-                "POST",
-                "/a.B/C",
-                &[("content-type", "application/thrift")],
-                None,
-            ),
-            (
-                "POST",
-                "/a.B/C",
-                &[("content-type", "application/protobuf")],
-                None,
-            ),
-            ("POST", "/a.B/C?connect=v1", &[], None),
-            (
-                "GET",
-                "/a.B/C?encoding=json&message=",
-                &[],
-                Some(Form::Query),
-            ),
-            ("HEAD", "/a.B/C?connect=v1", &[], Some(Form::Query)),
-            ("GET", "/a.B/C", &[], None),
-        ] {
-            assert_eq!(
-                form(&head(method, uri, fields)),
-                expected,
-                "{method} {uri} {fields:?}"
-            );
-        }
-    }
 
     #[test]
     fn timeouts_are_milliseconds() {
