@@ -376,17 +376,10 @@ impl ForwardArgs {
     fn client(&self, files: &Files) -> Result<Arc<rustls::ClientConfig>, PlanError> {
         let config = tls::Config::new(&tls::Options {
             authorities: files.authorities.clone(),
-            platform: true,
             insecure: self.upstream_insecure,
             client: files.client.clone(),
-            password: None,
-            pins: Vec::new(),
-            alpn: Vec::new(),
-            resumption: true,
-            early_data: false,
-            version: None,
-            ciphers: Vec::new(),
             words: WORDS,
+            ..tls::Options::default()
         })
         .map_err(|error| PlanError::Environment(error.to_string()))?;
         Ok(Arc::clone(config.rustls()))

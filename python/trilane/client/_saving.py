@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from typing import TYPE_CHECKING, Any, cast
 
 from trilane.client._flow.caching import Feed
-from trilane.client.errors import LocalError
 
 if TYPE_CHECKING:
     from hishel import AsyncBaseStorage, BaseStorage
@@ -66,8 +65,3 @@ class AsyncSaving:
         """As `Saving.give_up`."""
         if isinstance(self._stream, AsyncGenerator):
             await self._stream.aclose()
-
-
-def lost(url: str, error: Exception) -> LocalError:
-    """The error for stored content that cannot be read to its end."""
-    return LocalError(f"the stored content of {url} was lost while it was read: {error}")

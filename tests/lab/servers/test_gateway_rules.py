@@ -13,8 +13,8 @@ from peers.grpc_described import Described, echoing
 from peers.peer import Peer
 from repository import native
 
+from .gateways import said
 from .test_embedded_rest import refusal
-from .test_gateway import said
 from .web import JSON, Web
 
 Own = Callable[[Callable[[Path], Peer]], Peer]

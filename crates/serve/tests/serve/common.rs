@@ -297,3 +297,21 @@ pub(crate) async fn quic_by(
         .unwrap();
     (endpoint, connection)
 }
+
+/// Runs a check with a fresh server and connection of every version.
+macro_rules! over_every_version {
+    ($($name:ident($client:ident, $version:ident) $body:block)*) => {$(
+        #[test]
+        fn $name() {
+            for $version in $crate::common::VERSIONS {
+                let target = $crate::common::start();
+                $crate::common::run(async {
+                    let mut $client = $crate::common::Client::connect(&target, $version).await;
+                    $body
+                });
+            }
+        }
+    )*};
+}
+
+pub(crate) use over_every_version;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     channel::proto::{Book, GetBookRequest, WatchBooksRequest, WatchBooksResponse},
-    common::{Answer, Client, VERSIONS, run, start},
+    common::{Answer, Client, VERSIONS, over_every_version, run, start},
 };
 
 const JSON: &str = "application/json";
@@ -66,22 +66,6 @@ fn ends_with(answer: &Answer, code: &str, word: &str) {
     assert_eq!(end["error"]["code"], code, "{end}");
     let message = end["error"]["message"].as_str().unwrap();
     assert!(message.contains(word), "{word:?} in {message:?}");
-}
-
-/// Runs a check with a fresh server and connection of every version.
-macro_rules! over_every_version {
-    ($($name:ident($client:ident, $version:ident) $body:block)*) => {$(
-        #[test]
-        fn $name() {
-            for $version in VERSIONS {
-                let target = start();
-                run(async {
-                    let mut $client = Client::connect(&target, $version).await;
-                    $body
-                });
-            }
-        }
-    )*};
 }
 
 over_every_version! {

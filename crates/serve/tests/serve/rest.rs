@@ -6,27 +6,11 @@ use serde_json::{Value, json};
 
 use crate::{
     channel::proto::Book,
-    common::{Answer, Client, VERSIONS, run, start},
+    common::{Answer, Client, VERSIONS, over_every_version, run, start},
 };
 
 const NDJSON: &str = "application/x-ndjson";
 const JSON: &str = "application/json";
-
-/// Runs a check with a fresh server and connection of every version.
-macro_rules! over_every_version {
-    ($($name:ident($client:ident, $version:ident) $body:block)*) => {$(
-        #[test]
-        fn $name() {
-            for $version in VERSIONS {
-                let target = start();
-                run(async {
-                    let mut $client = Client::connect(&target, $version).await;
-                    $body
-                });
-            }
-        }
-    )*};
-}
 
 fn refusal(answer: &Answer, status: u16, code: u64, word: &str) {
     let text = String::from_utf8_lossy(&answer.body);

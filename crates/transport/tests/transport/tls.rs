@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::tls_common::{Authority, Pair, options, server_config};
+use crate::tls_common::{Authority, Pair, server_config};
 use rustls::version::{TLS12, TLS13};
 use trilane_transport::tls::{Config, Options};
 
@@ -193,7 +193,7 @@ fn nothing_follows_a_closure() {
 #[test]
 fn nothing_is_closed_before_it_is_open() {
     let mut pair = Pair::new(
-        &options(),
+        &Options::default(),
         server_config(&Authority::new().issue(&["localhost"]), &TLS13),
     );
     pair.client.close(&mut pair.out);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::tls_common::{Authority, Identity, Pair, options, refusal, server_config};
+use crate::tls_common::{Authority, Identity, Pair, refusal, server_config};
 use proptest::prelude::*;
 use rcgen::{BasicConstraints, IsCa, date_time_ymd};
 use rustls::crypto::aws_lc_rs;
@@ -75,7 +75,7 @@ fn a_certificate_that_does_not_convince_is_named() {
 
             let insecure = Options {
                 insecure: true,
-                ..options()
+                ..Options::default()
             };
             let mut pair = Pair::with(&Config::new(&insecure).unwrap(), Arc::new(server), name);
             pair.handshake().unwrap();
@@ -147,7 +147,7 @@ fn insecure_still_checks_that_the_server_has_the_key() {
         let text = refusal(
             &Options {
                 insecure: true,
-                ..options()
+                ..Options::default()
             },
             server,
             "localhost",
@@ -236,11 +236,11 @@ fn a_file_that_cannot_be_used_is_named() {
     let trusting = |contents: &str| Options {
         authorities: vec![("ca.pem".into(), contents.into())],
         platform: true,
-        ..options()
+        ..Options::default()
     };
     let presenting = |chain: &str, key: &str| {
         with_client(
-            options(),
+            Options::default(),
             &Identity {
                 chain: chain.into(),
                 key: key.into(),
@@ -311,7 +311,7 @@ fn a_server_without_our_protocols_says_so() {
 fn session() -> (Session, Vec<u8>) {
     let config = Config::new(&Options {
         insecure: true,
-        ..options()
+        ..Options::default()
     })
     .unwrap();
     let mut session = Session::new(&config, "localhost").unwrap();

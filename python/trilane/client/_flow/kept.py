@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from trilane.client._flow.head import Past
 from trilane.client._flow.response import BaseResponse
 from trilane.client._flow.whole import not_read
-from trilane.client._saving import lost
+from trilane.client.errors import LocalError
 
 if TYPE_CHECKING:
     from trilane.client._flow.caching import Kept
@@ -65,12 +65,16 @@ class KeptBase(BaseResponse):
         try:
             piece = self._rest or await self._next(stream)
         except Exception as error:
-            raise self._fail(lost(self.url, error)) from error
+            raise self._fail(self._lost(error)) from error
         if not piece:
             self._stream = None
         cut = len(piece) if amount < 0 else amount
         self._rest = piece[cut:]
         return piece[:cut]
+
+    def _lost(self, error: Exception) -> LocalError:
+        """The error for stored content that cannot be read to its end."""
+        return LocalError(f"the stored content of {self.url} was lost while it was read: {error}")
 
     async def _next(self, stream: Any) -> bytes:
         """The next piece of the storage's stream; b"" at its end."""

@@ -192,8 +192,6 @@ class Asked(Record, frozen=True):
     """Most handshakes under way at a time."""
     connect_rate_per_s: Amount | None
     """Connections begun in a second."""
-    keepalive_s: Amount | None
-    """Seconds between the PINGs of each connection; null where it sent none of its own accord."""
     requests_per_connection: Positive | None
     """Requests after which a connection is closed and replaced."""
     connect_to: str | None
@@ -246,6 +244,8 @@ class Asked(Record, frozen=True):
     """Addresses and ranges that connections said they came from, by the PROXY protocol."""
     quic_shared_socket: bool = False
     """Whether the QUIC connections of a thread shared one UDP socket."""
+    keepalive_s: Amount | None = None
+    """Seconds between the PINGs of each connection; null where it sent none of its own accord."""
 
 
 class RateStage(Record, frozen=True):

@@ -9,7 +9,6 @@ use rustls::{ServerConfig, ServerConnection};
 use rustls_pki_types::{PrivatePkcs8KeyDer, ServerName};
 
 use super::*;
-use crate::tls::Words;
 use crate::tls::handshake::Handshake;
 use crate::tls::{Config, Options};
 
@@ -34,18 +33,8 @@ fn server_config() -> Arc<ServerConfig> {
 /// A client that has shaken hands with the server.
 fn connected() -> (Records, ServerConnection) {
     let options = Options {
-        authorities: Vec::new(),
-        platform: true,
         insecure: true,
-        client: None,
-        password: None,
-        pins: Vec::new(),
-        alpn: Vec::new(),
-        resumption: true,
-        early_data: false,
-        version: None,
-        ciphers: Vec::new(),
-        words: Words::LOAD,
+        ..Options::default()
     };
     let name = ServerName::try_from("localhost").unwrap();
     let mut client = Handshake::new(&Config::new(&options).unwrap(), name).unwrap();

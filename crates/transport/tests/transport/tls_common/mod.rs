@@ -11,7 +11,7 @@ use rustls::crypto::aws_lc_rs;
 use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
-use trilane_transport::tls::{Config, Error, Options, Session, Words};
+use trilane_transport::tls::{Config, Error, Options, Session};
 
 /// A certificate chain and its key, as PEM.
 pub(crate) struct Identity {
@@ -93,26 +93,8 @@ impl Authority {
     pub(crate) fn options(&self) -> Options {
         Options {
             authorities: vec![("ca.pem".into(), self.pem().into())],
-            ..options()
+            ..Options::default()
         }
-    }
-}
-
-/// What a client asks that trusts the platform.
-pub(crate) fn options() -> Options {
-    Options {
-        authorities: Vec::new(),
-        platform: true,
-        insecure: false,
-        client: None,
-        password: None,
-        pins: Vec::new(),
-        alpn: Vec::new(),
-        resumption: true,
-        early_data: false,
-        version: None,
-        ciphers: Vec::new(),
-        words: Words::LOAD,
     }
 }
 
