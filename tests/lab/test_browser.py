@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from peers.running import absent
+from peers.browser import document
 from synthetic import folders, labs, races
 from synthetic.records import with_runs
 from trilane.lab.analysis import paired
@@ -44,14 +42,6 @@ addEventListener("load", () => {
 """
 
 
-def chromium() -> str:
-    """The browser; without it a skip at home and a failure in CI."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        absent("chromium is not installed: apt-get install chromium")
-    return path
-
-
 def race() -> LabResult:
     made = races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, histogram=True)
     return LabResult.of_race(paired.compare(made))
@@ -78,29 +68,15 @@ def capacity() -> LabResult:
 
 
 def opened(page: str, folder: Path, width: int) -> str:
-    """The document as it stands once a browser has drawn it, without a word on its console."""
-    browser = chromium()
+    """The document that a browser makes of the page."""
     file = folder / "page.html"
     file.write_text(page, encoding="utf-8")
-    done = subprocess.run(
-        [
-            *(browser, "--headless", "--no-sandbox", "--disable-gpu"),
-            *("--disable-background-networking", "--enable-logging=stderr"),
-            *(f"--user-data-dir={folder / 'profile'}", f"--window-size={width},2000"),
-            # Virtual time stands still while the page has work to do, however long that takes.
-            *("--virtual-time-budget=20000", "--dump-dom", file.as_uri()),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
-    return done.stdout
+    return document(file.as_uri(), folder, width)
 
 
-def drawn(document: str) -> list[str]:
+def drawn(found: str) -> list[str]:
     """The names of the charts that are there."""
-    return re.findall(r'id="chart-([^"]+)"[^>]*>\s*<svg', document)
+    return re.findall(r'id="chart-([^"]+)"[^>]*>\s*<svg', found)
 
 
 @pytest.mark.parametrize("make", [race, bookstore, sweep, capacity])
@@ -110,10 +86,10 @@ def test_a_browser_draws_every_chart_of_a_report_offline(
     made = make()
     page, names = html.render(made) + _PROBE, sorted(chart.name for chart in charts.charts(made))
     for width in (500, 1280):
-        document = opened(page, tmp_path, width)
-        assert sorted(drawn(document)) == names, width
-        assert 'data-overflow="false"' in document, width
-        assert 'data-wide=""' in document, width
+        found = opened(page, tmp_path, width)
+        assert sorted(drawn(found)) == names, width
+        assert 'data-overflow="false"' in found, width
+        assert 'data-wide=""' in found, width
 
 
 def test_a_browser_draws_every_chart_of_a_history_offline(tmp_path: Path) -> None:
@@ -128,7 +104,7 @@ def test_a_browser_draws_every_chart_of_a_history_offline(tmp_path: Path) -> Non
 def test_a_browser_draws_every_chart_of_one_run_or_search(tmp_path: Path, of: Run | Search) -> None:
     page, names = single.render(of) + _PROBE, sorted(chart.name for chart in single.charts(of))
     for width in (500, 1280):
-        document = opened(page, tmp_path, width)
-        assert sorted(drawn(document)) == names, width
-        assert 'data-overflow="false"' in document, width
-        assert 'data-wide=""' in document, width
+        found = opened(page, tmp_path, width)
+        assert sorted(drawn(found)) == names, width
+        assert 'data-overflow="false"' in found, width
+        assert 'data-wide=""' in found, width
