@@ -36,7 +36,7 @@ pub fn write(message: &DynamicMessage, out: &mut Vec<u8>) -> Result<(), String> 
 /// Writes what a field holds, or would hold: a value of this field.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_field(
     content: &Value,
     field: &FieldDescriptor,

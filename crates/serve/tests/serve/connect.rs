@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     channel::proto::{Book, GetBookRequest, WatchBooksRequest, WatchBooksResponse},
-    common::{Answer, Client, VERSIONS, over_every_version, run, start},
+    common::{Answer, over_every_version, run, start},
 };
 
 const JSON: &str = "application/json";

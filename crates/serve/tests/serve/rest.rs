@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     channel::proto::Book,
-    common::{Answer, Client, VERSIONS, over_every_version, run, start},
+    common::{Answer, over_every_version, run, start},
 };
 
 const NDJSON: &str = "application/x-ndjson";
