@@ -42,6 +42,7 @@ pub struct Asked {
     /// Connections begun in a second.
     pub connect_rate_per_s: Option<f64>,
     /// Seconds between the PINGs of each connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub keepalive_s: Option<f64>,
     /// Requests after which a connection is closed and replaced.
     pub requests_per_connection: Option<u64>,

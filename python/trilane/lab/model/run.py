@@ -245,7 +245,7 @@ class Asked(Record, frozen=True):
     quic_shared_socket: bool = False
     """Whether the QUIC connections of a thread shared one UDP socket."""
     keepalive_s: Amount | None = None
-    """Seconds between the PINGs of each connection; null where it sent none of its own accord."""
+    """Seconds between the PINGs of each connection; left out where it sent none unasked."""
 
 
 class RateStage(Record, frozen=True):
