@@ -36,7 +36,6 @@ _BUDGET: Final = re.compile(r"(?P<measure>[a-z0-9_.]+)\s*(?P<change>[+-]\d+(?:\.
 # What is spent on a request here is the server's, whose revisions they are.
 _OURS: Final = {"cpu": SERVER_CPU.name}
 _SECURE: Final = ("h2", "h3")
-_PLACEHOLDER: Final = re.compile(r"\{([a-z][a-z0-9]*)\}")
 
 
 class BadAb(ValueError):
@@ -133,7 +132,7 @@ def experiment(flags: Flags, folder: Path, state: Path, say: Callable[[str], Non
 
 
 def _check(flags: Flags, *, secure: bool) -> None:
-    named = set(_PLACEHOLDER.findall(flags.serve))
+    named = set(target_config.placeholders(flags.serve))
     for name in sorted(named - set(target_config.PLACEHOLDERS)):
         problem = is_not("placeholder", name, target_config.PLACEHOLDERS)
         raise BadAb(f"--serve {flags.serve!r}: {problem}")

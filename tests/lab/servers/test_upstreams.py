@@ -104,16 +104,20 @@ def test_a_server_that_goes_is_left_out_until_it_is_back(own: Own, files: tuple[
                 back.stop()
 
 
-def test_all_addresses_of_a_name(own: Own, files: tuple[str, ...]) -> None:
-    found = socket.getaddrinfo("localhost", None, type=socket.SOCK_STREAM)
-    addresses = sorted({info[4][0] for info in found})
+def test_a_name_has_at_least_one_address(own: Own, files: tuple[str, ...]) -> None:
     with named("v4") as (server,):
         url = f"grpc://localhost:{server.port}"
         with Web.open(gateway(own, url, flags=files), "h1") as web:
-            # Whether localhost has more addresses or not, one of them answers.
             assert {said_by(web) for _ in range(4)} == {"v4"}
-        if addresses != [HOST, "::1"]:
-            pytest.skip(f"localhost has the addresses {addresses} here, and not {HOST} and ::1")
+
+
+def test_all_addresses_of_a_name(own: Own, files: tuple[str, ...]) -> None:
+    found = socket.getaddrinfo("localhost", None, type=socket.SOCK_STREAM)
+    addresses = sorted({info[4][0] for info in found})
+    if addresses != [HOST, "::1"]:
+        pytest.skip(f"localhost has the addresses {addresses} here, and not {HOST} and ::1")
+    with named("v4") as (server,):
+        url = f"grpc://localhost:{server.port}"
         other = Named("v6", f"[::1]:{server.port}")
         try:
             with Web.open(gateway(own, url, flags=files), "h1") as web:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
@@ -76,9 +77,9 @@ class KeptBase(BaseResponse):
         """The error for stored content that cannot be read to its end."""
         return LocalError(f"the stored content of {self.url} was lost while it was read: {error}")
 
+    @abstractmethod
     async def _next(self, stream: Any) -> bytes:
         """The next piece of the storage's stream; b"" at its end."""
-        raise NotImplementedError
 
     def _request_sent(self) -> Request:
         return self._request

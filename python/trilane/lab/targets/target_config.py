@@ -32,6 +32,11 @@ PLAIN = "h1-plain"
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9]*)\}")
 
 
+def placeholders(text: str) -> list[str]:
+    """The names in braces that a text holds, whether they stand for something or not."""
+    return _PLACEHOLDER.findall(text)
+
+
 class BadServer(ValueError):
     """A server.toml that makes no sense; the message names file, line, key and the way out."""
 
@@ -250,7 +255,7 @@ def _check_placeholders(config: ServerConfig) -> None:
         ("plain", (config.plain,) if config.plain else ()),
         ("environment", tuple(config.environment.values())),
     ):
-        for name in (name for text in texts for name in _PLACEHOLDER.findall(text)):
+        for name in (name for text in texts for name in placeholders(text)):
             if name not in PLACEHOLDERS:
                 problem = f"{{{name}}} stands for nothing{meant(name, PLACEHOLDERS)}"
                 raise BadKey(problem, (key,))
