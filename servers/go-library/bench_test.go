@@ -21,6 +21,8 @@ import (
 //	BenchmarkLarking/HTTP_GetBook  BenchmarkVanguard/HTTP_GetBook   transcoded, HTTP/1.1
 //	BenchmarkGRPC/GRPC_GetBook     BenchmarkGRPC/GRPC_GetBook       grpc-go's own HTTP/2
 //
+// larking itself is in larking_test.go, and our gateway in trilane_test.go.
+//
 // GRPC_ is asked by grpc-go's client, HTTP_ and HTTP2_ by net/http's, which decodes the JSON. The
 // post had cmux before grpc-go's own server; here it has a port of its own. Nobody asks for gzip: the
 // handlers of connect-go, vanguard's too, would compress these 100 bytes, which the others would not.
@@ -65,7 +67,11 @@ func BenchmarkConnect(b *testing.B) {
 }
 
 func benchmarkGRPC(b *testing.B, name string) {
-	client := librarypb.NewLibraryClient(begin(b, name).dial(b, "h2c"))
+	benchmarkCalls(b, begin(b, name))
+}
+
+func benchmarkCalls(b *testing.B, server *started) {
+	client := librarypb.NewLibraryClient(server.dial(b, "h2c"))
 	ctx := b.Context()
 	repeat(b, func() error {
 		_, err := client.GetBook(ctx, &librarypb.GetBookRequest{Name: bookName})

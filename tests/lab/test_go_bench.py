@@ -146,6 +146,55 @@ def test_without_go_or_without_a_module_there_is_a_reason(
         go_bench.ready("tiny", tmp_path)
 
 
+def tagged(folder: Path, requires: str) -> None:
+    """A module whose benchmarks with the tag `other` need what `requires` says."""
+    (folder / "go.mod").write_text("module trilane.test/tiny\n\ngo 1.24\n")
+    (folder / "go.sum").write_text("")
+    (folder / "other.mod").write_text(f"module trilane.test/tiny\n\ngo 1.24\n\n{requires}")
+    (folder / "tiny_test.go").write_text(
+        'package tiny\n\nimport "testing"\n\nfunc BenchmarkOne(b *testing.B) {}\n'
+    )
+    (folder / "other_test.go").write_text(
+        "//go:build other\n\n"
+        'package tiny\n\nimport (\n\t"testing"\n\n\t"trilane.test/other"\n)\n\n'
+        "func BenchmarkTwo(b *testing.B) { other.Do() }\n"
+    )
+
+
+def test_a_tag_has_requirements_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_go()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    other, tiny = tmp_path / "other", tmp_path / "tiny"
+    other.mkdir()
+    tiny.mkdir()
+    (other / "go.mod").write_text("module trilane.test/other\n\ngo 1.24\n")
+    (other / "other.go").write_text("package other\n\nfunc Do() {}\n")
+    tagged(
+        tiny,
+        "require trilane.test/other v0.0.0\n\nreplace trilane.test/other => ../other\n",
+    )
+    there = {path.name: path.read_bytes() for path in tiny.iterdir()}
+    plain = go_bench.ready("tiny", tiny)
+    assert go_bench.binary(plain, "BenchmarkOne")
+    with pytest.raises(NotReady, match="no benchmark BenchmarkTwo, only BenchmarkOne"):
+        go_bench.binary(plain, "BenchmarkTwo")
+    both = go_bench.ready("tiny", tiny, ["-tags", "other"])
+    assert go_bench.binary(both, "BenchmarkTwo")
+    assert {path.name: path.read_bytes() for path in tiny.iterdir()} == there
+
+
+def test_a_tag_whose_requirements_cannot_be_had_is_told_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs_go()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("GOPROXY", "off")
+    tagged(tmp_path, "require trilane.test/other v1.2.3\n")
+    assert go_bench.ready("tiny", tmp_path)
+    with pytest.raises(NotReady, match="other_test.go:8:2: module lookup disabled by GOPROXY"):
+        go_bench.ready("tiny", tmp_path, ["-tags", "other"])
+
+
 def experiment(*names: str) -> Experiment:
     form = Form(
         name="fair",

@@ -111,7 +111,7 @@ class Testbed:
     """By size."""
     _calls: dict[tuple[str, ...], Reference] = field(default_factory=dict)
     """What calls answer, checked: by server, origin, version and format."""
-    _modules: dict[str, Module] = field(default_factory=dict)
+    _modules: dict[tuple[str, tuple[str, ...]], Module] = field(default_factory=dict)
     """Go modules that are built, by name."""
 
     @classmethod
@@ -188,7 +188,7 @@ class Testbed:
 
     def _in_process(self, arm: ArmSpec) -> Setting:
         """A benchmark has no server but its own."""
-        module = self._module(arm.server)
+        module = self._module(arm.server, arm.server_flags)
         with _available(go_bench.NotReady):
             binary = go_bench.binary(module, arm.benchmark or "")
         return Setting(
@@ -221,7 +221,7 @@ class Testbed:
 
     def modules(self) -> list[Path]:
         """Folders of the Go modules whose benchmarks are measured."""
-        return [module.folder for module in self._modules.values()]
+        return sorted({module.folder for module in self._modules.values()})
 
     def begin_run(self, arm: ArmSpec, block: int) -> None:
         """Make the network of the arm what it is in this block, and count what it does.
@@ -277,20 +277,22 @@ class Testbed:
 
     def _make_benchmarks_ready(self, say: Callable[[str], None]) -> None:
         benchmarks = [arm for arm in self.form.arms if is_benchmark(arm)]
-        for name in sorted({arm.server for arm in benchmarks}):
-            say(f"building the benchmarks of {name}")
+        for name, flags in sorted({(arm.server, arm.server_flags) for arm in benchmarks}):
+            say(f"building the benchmarks of {' '.join([name, *flags])}")
             try:
-                self._module(name)
+                self._module(name, flags)
             except Unavailable as error:
-                arms = [arm for arm in benchmarks if arm.server == name]
+                arms = [a for a in benchmarks if (a.server, a.server_flags) == (name, flags)]
                 self.skipped.update((arm.name, str(error)) for arm in arms)
 
-    def _module(self, name: str) -> Module:
-        if name not in self._modules:
+    def _module(self, name: str, flags: tuple[str, ...]) -> Module:
+        key = (name, flags)
+        if key not in self._modules:
             folders = (place / name for place in places.servers())
             with _available(go_bench.NotReady):
-                self._modules[name] = go_bench.ready(name, next(filter(Path.is_dir, folders)))
-        return self._modules[name]
+                folder = next(filter(Path.is_dir, folders))
+                self._modules[key] = go_bench.ready(name, folder, flags)
+        return self._modules[key]
 
     def _body_file(self, workload: Workload) -> Path | None:
         """The file that a workload sends, made once: while it is new it is in memory as well."""

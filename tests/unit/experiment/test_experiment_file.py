@@ -131,7 +131,7 @@ MEANING = [
     (
         'strategy = "threads"',
         'strategy = "threads"\nserver_flags = ["--retry"] #!',
-        f'{ARM}.server_flags: go with server = "embedded"',
+        f'{ARM}.server_flags: go with server = "embedded" or client = "go-bench"',
     ),
     ('"rtt=40ms"', '"rtt=40" #!', f"{FORM}.network: rtt=40: say a unit"),
     ('"rtt=5ms"', '"soon" #!', f"{FORM}.quick.network: soon"),

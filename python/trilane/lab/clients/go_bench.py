@@ -9,11 +9,14 @@ Client and server of such a benchmark are one process: its CPU and allocations a
 from __future__ import annotations
 
 import functools
+import os
 import re
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -46,6 +49,8 @@ _LIST_S = 60.0
 _KEPT_LINES = 40
 # Name, GOMAXPROCS where it is not 1, iterations, then pairs of value and unit.
 _RESULT = re.compile(r"(Benchmark\S*?)(?:-(\d+))?\s+(\d+)\s+(\S.*)")
+# A module that Go could not fetch. From where is a setting of the machine.
+_NOT_HAD = re.compile(r"(\S+@v\S+): reading \S+: (.+)")
 _SETTING = re.compile(r"(goos|goarch|pkg|cpu): .+")
 _NS = 1e9
 
@@ -65,23 +70,46 @@ class Module:
     """Version of Go, such as `go1.26.8`."""
 
 
-def ready(name: str, folder: Path) -> Module:
-    """The module in `folder`, built; raises `NotReady`."""
+def ready(name: str, folder: Path, flags: Sequence[str] = ()) -> Module:
+    """The module in `folder`, built.
+
+    `flags` are further ones of `go test -c`: `-tags TAG`. Where the module has a file `TAG.mod`, it
+    stands for `go.mod`: it requires modules without which the others can be built, and whose hashes
+    Go's checksum database tells.
+
+    Raises:
+        NotReady: it cannot be built here.
+    """
     go = launch.find_program("go")
     if go is None:
         raise NotReady(INSTALL)
     if not (folder / "go.mod").is_file():
         raise NotReady(f"{name} is no Go module: there is no go.mod in {folder}")
     try:
-        build = builds.built(
-            f"{name}-bench", folder, [[go, "test", "-c", "-o", "{build}/", "./..."]]
-        )
+        build = builds.built(f"{name}-bench", folder, _steps(go, folder, flags))
     except BuildFailed as error:
+        if not_had := _NOT_HAD.search(str(error)):
+            reason = f"{name} needs {not_had[1]}, which cannot be had: {not_had[2]}"
+            raise NotReady(reason) from error
         raise NotReady(str(error)) from error
     binaries = tuple(sorted(build.glob("*.test")))
     if not binaries:
         raise NotReady(f"{name} has no tests, so no benchmarks")
     return Module(name, folder, binaries, _version(go))
+
+
+def _steps(go: str, folder: Path, flags: Sequence[str]) -> list[list[str]]:
+    words = [go, "test", "-c", *flags]
+    tag = next((tag for flag, tag in pairwise(flags) if flag == "-tags"), None)
+    steps = []
+    if tag is not None and (folder / f"{tag}.mod").is_file():
+        # Go writes to both, and they are to stay as they are.
+        steps = [
+            ["cp", f"{{folder}}/{tag}.mod", f"{{build}}/{tag}.mod"],
+            ["cp", "{folder}/go.sum", f"{{build}}/{tag}.sum"],
+        ]
+        words += ["-mod=mod", f"-modfile={{build}}/{tag}.mod"]
+    return [*steps, [*words, "-o", "{build}/", "./..."]]
 
 
 def binary(module: Module, benchmark: str) -> Path:
@@ -167,7 +195,9 @@ def run(
     started_at, started = store.now(), time.monotonic()
     try:
         with (
-            supervisor.started(command, log=log, cwd=module.folder) as child,
+            supervisor.started(
+                command, log=log, cwd=module.folder, environment=_environment()
+            ) as child,
             closing(Watch(child, begun=started)) as watch,
         ):
             ending, peak = watch.until_end(limit_s)
@@ -178,6 +208,11 @@ def run(
         raise RunFailed(f"{benchmark} {error}") from error
     row = parse(said, benchmark)
     return _run_of(module, arm, workload, row, ending, peak, started_at)
+
+
+def _environment() -> dict[str, str]:
+    """That of this process, and the words that start trilane, one a line."""
+    return {**os.environ, "TRILANE": "\n".join([sys.executable, "-m", "trilane"])}
 
 
 def _why(benchmark: str, code: int, said: str, errors: bytes) -> str:

@@ -11,6 +11,7 @@ from trilane.lab.experiment.bad_experiment import BadExperiment, Key, at_least
 from trilane.lab.experiment.vocabulary import (
     ENGINE_FLAGS,
     GO_BENCH,
+    GO_FLAGS,
     GRPC_MODES,
     MESSAGES,
     MULTIPLEXED,
@@ -91,10 +92,13 @@ def _flags(arm: ArmSpec, key: Key) -> None:
     if arm.flags and (arm.client != ENGINE or arm.strategy != "load"):
         problem = f'go with client = "{ENGINE}" and strategy = "load"'
         raise BadExperiment(problem, (*key, "flags"))
-    if arm.server_flags and arm.server != EMBEDDED:
-        raise BadExperiment(f'go with server = "{EMBEDDED}"', (*key, "server_flags"))
     _known_flags(arm.flags, ENGINE_FLAGS, (*key, "flags"))
-    _known_flags(arm.server_flags, SERVER_FLAGS, (*key, "server_flags"))
+    of_module = arm.client == GO_BENCH
+    if arm.server_flags and arm.server != EMBEDDED and not of_module:
+        problem = f'go with server = "{EMBEDDED}" or client = "{GO_BENCH}"'
+        raise BadExperiment(problem, (*key, "server_flags"))
+    known = GO_FLAGS if of_module else SERVER_FLAGS
+    _known_flags(arm.server_flags, known, (*key, "server_flags"))
 
 
 def _known_flags(flags: tuple[str, ...], known: Mapping[str, bool], key: Key) -> None:

@@ -23,6 +23,7 @@ from trilane.lab.experiment.schema_conditions import ARM, FORM, SWEEP, WORKLOAD
 from trilane.lab.experiment.toml_document import Text
 from trilane.lab.experiment.vocabulary import (
     ENGINE_FLAGS,
+    GO_FLAGS,
     GRPC_MODES,
     KINDS,
     MEASURES,
@@ -239,7 +240,7 @@ class _ArmsTable(_Table, frozen=True, kw_only=True):
         tuple[str, ...],
         _note(
             "server embedded: further flags of `trilane serve`, each with its value behind it: "
-            f"{', '.join(SERVER_FLAGS)}",
+            f"{', '.join(SERVER_FLAGS)}; client go-bench: of `go test -c`: {', '.join(GO_FLAGS)}",
             examples=[["--retry"]],
         ),
     ] = ()

@@ -9,6 +9,7 @@ __all__ = [
     "ENGINE_FLAGS",
     "FACTORS",
     "GO_BENCH",
+    "GO_FLAGS",
     "GRPC_MODES",
     "KINDS",
     "MEASURES",
@@ -83,6 +84,9 @@ SERVER_FLAGS = {
     "--retry": False,
 }
 """Flags of `trilane serve` that an arm may have, and whether each has a value."""
+
+GO_FLAGS = {"-tags": True}
+"""Flags of `go test -c` that an arm of `go-bench` may have, and whether each has a value."""
 
 QUIC_CONGESTION = ("cubic", "reno", "bbr")
 """Congestion control that there is for QUIC, in our engine and our server."""

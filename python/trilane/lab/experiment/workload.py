@@ -99,7 +99,8 @@ class ArmSpec:
     flags: tuple[str, ...] = ()
     """Further flags of `trilane load`, of those in `vocabulary.ENGINE_FLAGS`."""
     server_flags: tuple[str, ...] = ()
-    """Further flags of `trilane serve`, of those in `vocabulary.SERVER_FLAGS`."""
+    """Further flags of `trilane serve`, of those in `vocabulary.SERVER_FLAGS`; with `go-bench` of
+    `go test -c`, of those in `vocabulary.GO_FLAGS`."""
     congestion_control: str | None = None
     """Of TCP and QUIC at both ends of the network; None for the form's."""
 

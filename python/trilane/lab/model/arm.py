@@ -75,6 +75,6 @@ class Arm(Record, frozen=True, kw_only=True, omit_defaults=False):
     flags: list[Text] = field(default_factory=list)
     """Further flags of `trilane load`."""
     server_flags: list[Text] = field(default_factory=list)
-    """Further flags of `trilane serve`."""
+    """Further flags of `trilane serve`, or of `go test -c` where the arm is a benchmark of Go's."""
     congestion_control: Text | None = None
     """How both ends of the network send, over TCP and QUIC; null where the arm does not say it."""

@@ -1,0 +1,29 @@
+//go:build larking
+
+package main
+
+import (
+	"net/http"
+	"testing"
+
+	"larking.io/larking"
+
+	"trilane.test/servers/go-library/library"
+	"trilane.test/servers/go-library/librarypb"
+)
+
+// The mux of post 003, behind the same listener as the other handlers. Its module is required by
+// larking.mod alone, so that the other benchmarks can be built where it cannot be had.
+func BenchmarkLarking(b *testing.B) {
+	mux := implementation{handler: func(books *library.Library) (http.Handler, func(), error) {
+		mux, err := larking.NewMux()
+		if err != nil {
+			return nil, nil, err
+		}
+		librarypb.RegisterLibraryServer(mux, &library.GRPC{Library: books})
+		return mux, func() {}, nil
+	}}
+	b.Run("GRPC_GetBook", func(b *testing.B) { benchmarkCalls(b, beginOf(b, mux)) })
+	b.Run("HTTP_GetBook", func(b *testing.B) { benchmarkREST(b, beginOf(b, mux), "h1c") })
+	b.Run("HTTP2_GetBook", func(b *testing.B) { benchmarkREST(b, beginOf(b, mux), "h2c") })
+}
