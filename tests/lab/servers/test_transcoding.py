@@ -71,6 +71,7 @@ def test_published_puts_the_posts_ratios_beside_ours(tmp_path: Path) -> None:
     assert set(arms) == {
         *("grpc-go", "grpc-http", "transcoder-grpc"),
         *("transcoder-http1", "transcoder-http2"),
+        *("trilane-grpc", "trilane-http1", "trilane-http2"),
     }
     for arm in arms.values():
         # Other tests share the machine: suspect runs are no surprise.
