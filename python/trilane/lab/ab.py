@@ -119,7 +119,7 @@ def experiment(flags: Flags, folder: Path, state: Path, say: Callable[[str], Non
         arms=arms,
         margin=flags.margin,
         pin=flags.pin,
-        stats=Stats(blocks=_BLOCKS),
+        stats=Stats(blocks=_BLOCKS, budgets=bool(budget)),
         expect=tuple(budget),
         threads=flags.threads,
     )

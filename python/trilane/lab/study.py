@@ -156,7 +156,7 @@ class _Study:
     def looks(self) -> list[Look]:
         """When the results are looked at; none where the number of blocks is fixed."""
         plan = self.form.stats
-        return looks.planned(plan.blocks) if plan.until_decided else []
+        return looks.planned(plan.blocks, budgets=plan.budgets) if plan.until_decided else []
 
     def manifest(
         self, status: Status, facts: Json, ended_at: list[int | None] | None = None
@@ -400,6 +400,7 @@ class _Runs:
             rank=BY_NAME[self.form.rank],
             announced=point.announced(),
             looks=study.looks,
+            budgets=point.expect if point.stats.budgets else (),
         )
 
 
