@@ -5,6 +5,11 @@ PYTHON ?= python3
 FUZZ_SECONDS ?= 60
 # Parts of `make bench`: forms of experiments/load-generators.toml.
 FORMS ?= h1 h2 h3 large upload threads halting grpc templates rate memory
+# What `make ab` compares, how far HEAD may be from BASE, and which of its rows.
+BASE ?= main
+HEAD ?= HEAD
+BUDGET ?= cpu +5%
+ROWS ?= server-h1 server-h2c server-h3 engine-h1 engine-h2c engine-h3
 # Processes that share the tests in Python; most tests wait more than they compute.
 TEST_PROCESSES ?= 3
 # Arguments for the commands: make race ARGS='https://example.org/ --blocks 20'
@@ -44,7 +49,7 @@ export TRILANE_TEST_PYTHON := $(BIN)/python
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help race check test test-rust test-python native environments bench lint fuzz docs build pins clean
+.PHONY: help race check test test-rust test-python native environments bench ab lint fuzz docs build pins clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -93,6 +98,10 @@ bench: build ## our CPU per request beside wrk, h2load, oha and ghz; FORMS=h1: o
 	done; \
 	$(BIN)/python -m trilane.report.goals $(addprefix load-generators-,$(FORMS)) || failed=$$?; \
 	exit $$failed
+
+# The programs of both are built in trees of their own; exits with 3 where a budget is breached.
+ab: $(STAMPS)/extension ## this revision's CPU per request beside that of BASE=main, HTTP/1.1 to HTTP/3; ROWS=engine-h1: one of its rows
+	@AB_ARGS='$(ARGS)' .ci/ab '$(BASE)' '$(HEAD)' '$(BUDGET)' $(ROWS)
 
 lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, import-linter, mypy
 	cargo fmt --all --check

@@ -255,6 +255,9 @@ def _present(study: _Study, form: Form, testbed: Testbed, watcher: Watcher) -> F
         return form.only(left) if left else _no_version(form, url, skipped)
     for name, reason in skipped.items():
         watcher.say(f"skipped {name}: {reason}")
+    if study.wanted.whole and skipped:
+        name, reason = next(iter(skipped.items()))
+        raise CannotRun(f"{name} cannot run here: {reason}")
     if form.baseline in skipped:
         raise CannotRun(f"the baseline {form.baseline} cannot run here: {skipped[form.baseline]}")
     if not left:
