@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from peers.running import absent
+from repository import ROOT, native
 from trilane.lab.processes.launch import find_program
 
 LIMIT_S = 300
+PYTHON = sys.executable
 SERVER = """\
 import socketserver, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -39,7 +45,7 @@ Server(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 """
 # Several times the work of everything else that a request costs.
 LIGHT, HEAVY = 1, 20_000
-QUICK = ("--blocks", "7", "-c", "2", "-d", "300ms", "--warmup", "0s", "--no-pin")
+QUICK = ("-c", "2", "-d", "300ms", "--warmup", "0s", "--no-pin")
 
 
 @dataclass
@@ -51,23 +57,41 @@ class Repository:
     folder: Path
     state: Path
 
-    def commit(self, message: str, work: int) -> None:
-        (self.folder / "app.py").write_text(SERVER.replace("{work}", str(work)))
-        self.git("add", "app.py")
+    def commit(self, message: str, effort: int, /, **files: str) -> None:
+        """`files` are further ones, by their names without `.py`."""
+        files["app"] = SERVER.replace("{work}", str(effort))
+        for name, text in files.items():
+            (self.folder / f"{name}.py").write_text(text)
+        self.git("add", ".")
         self.git("commit", "--quiet", "--message", message)
+
+    def costly(self, **files: str) -> None:
+        """A branch that is checked out, whose files differ from those of main."""
+        self.git("checkout", "--quiet", "-b", "costly")
+        self.commit("Add <up>", HEAVY, **files)
 
     def git(self, *words: str) -> None:
         who = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
         words = (self.program, *who, *words)
         subprocess.run(words, cwd=self.folder, check=True, timeout=LIMIT_S)
 
+    def commit_of(self, branch: str) -> str:
+        words = (self.program, "rev-parse", branch)
+        done = subprocess.run(
+            words, cwd=self.folder, capture_output=True, text=True, check=True, timeout=LIMIT_S
+        )
+        return done.stdout.strip()
+
     def ab(self, *flags: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-        serve = f"{sys.executable} app.py {{port}}"
+        """The server of both compared."""
+        return self.typed("--serve", f"{PYTHON} app.py {{port}}", *QUICK, *flags, folder=folder)
+
+    def typed(self, *flags: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """The command with these flags."""
         return subprocess.run(
             [
-                *(sys.executable, "-m", "trilane", "ab", "--serve", serve),
+                *(sys.executable, "-m", "trilane", "ab", "--blocks", "7"),
                 *("--state", str(self.state), "--report", str(self.state / "report.html")),
-                *QUICK,
                 *flags,
             ],
             cwd=folder or self.folder,
@@ -94,8 +118,7 @@ def repository(tmp_path: Path) -> Repository:
 
 
 def test_a_costlier_revision_breaches_the_budget(repository: Repository) -> None:
-    repository.git("checkout", "--quiet", "-b", "costly")
-    repository.commit("Add <up>", HEAVY)
+    repository.costly()
     told = repository.state / "told.md"
     build = "echo building; echo built >> log"
     flags = ("--build", build, "--budget", "cpu +50%", "--markdown", str(told))
@@ -104,12 +127,19 @@ def test_a_costlier_revision_breaches_the_budget(repository: Repository) -> None
     assert "building main (" in first.stderr
     assert "building HEAD (" in first.stderr
     result = json.loads(first.stdout)
-    [point] = result["points"]
-    assert [arm["name"] for arm in point["comparison"]["arms"]] == ["base", "head"]
-    assert result["experiment"]["title"] == "app: Add <up>"
-    [gate] = result["expect"]
-    assert (gate["arm"], gate["to"], gate["met"]) == ("head", "base", False)
-    assert gate["interval"][0] > 1.5
+    assert result["schema"] == "trilane.contrast/1"
+    assert (result["a"]["label"], result["b"]["label"]) == ("main", "HEAD")
+    assert result["a"]["revision"] == repository.commit_of("main")
+    assert result["b"]["revision"] == repository.commit_of("costly")
+    assert result["arms"] == [{"name": "program", "title": "app: Add <up>"}]
+    assert (result["paired"], result["plan"]["blocks_done"]) == (True, 7)
+    [budget] = result["budgets"]
+    assert (budget["text"], budget["verdict"]) == ("cpu +50%", "breached")
+    assert (budget["measure"], budget["limit"]) == ("server_cpu_us_per_request", 1.5)
+    assert budget["interval"][0] > 1.5
+    [cpu] = [row for row in result["ratios"] if row["measure"] == budget["measure"]]
+    assert (cpu["arm"], cpu["finding"]) == ("program", "higher")
+    assert cpu["a"]["median"] < cpu["b"]["median"]
     assert "| breached |" in told.read_text()
     page = (repository.state / "report.html").read_text()
     assert "Add &lt;up&gt;" in page
@@ -125,10 +155,33 @@ def test_a_costlier_revision_breaches_the_budget(repository: Repository) -> None
 
 def test_a_revision_against_itself_breaches_nothing(repository: Repository) -> None:
     (repository.folder / "app.py").write_text("not committed, not measured")
-    done = repository.ab("--budget", "cpu +900%, rate -90%")
+    done = repository.ab("--budget", "cpu +900%, rate -90%", "--format", "json")
     assert done.returncode == 0, done.stderr + done.stdout
     assert "what is not committed is not measured" in done.stderr
-    assert "met" in done.stdout
+    result = json.loads(done.stdout)
+    told = {budget["text"]: budget for budget in result["budgets"]}
+    assert {text: each["verdict"] for text, each in told.items()} == {
+        "cpu +900%": "met",
+        "rate -90%": "met",
+    }
+    rate = told["rate -90%"]
+    assert (rate["above"], rate["limit"]) == (False, pytest.approx(0.1))
+    low, high = rate["interval"]
+    assert 0.1 < low <= rate["ratio"] <= high
+    # The run stays, and is read as any other.
+    [source] = result["b"]["sources"]
+    words = ("-m", "trilane", "report", source["name"], "--state", str(repository.state))
+    shown = subprocess.run(
+        (PYTHON, *words),
+        cwd=repository.state,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "requests/s" in shown.stdout
 
 
 def test_what_cannot_be_had_says_why(repository: Repository, tmp_path: Path) -> None:
@@ -150,3 +203,207 @@ def test_what_cannot_be_had_says_why(repository: Repository, tmp_path: Path) -> 
     assert "give at least 7" in few.stderr
     for done in (unknown, broken, slow, elsewhere, few):
         assert "Traceback" not in done.stderr
+
+
+WORK = """\
+import sys
+sum(range({work}))
+kept = b"a" * {memory}
+"""
+COMMAND = f"{PYTHON} -IS work.py"
+MIB = 1 << 20
+
+
+def test_a_command_is_timed_from_outside(repository: Repository) -> None:
+    repository.commit("Work", LIGHT, work=WORK.format(work=2_000_000, memory=1))
+    repository.costly(work=WORK.format(work=8_000_000, memory=64 * MIB))
+    budget = ("--budget", "cpu +30%, rss +30%, wall +9000%")
+    done = repository.typed("--command", COMMAND, *budget, "--repeat", "2", "--format", "json")
+    assert done.returncode == 3, done.stderr
+    result = json.loads(done.stdout)
+    assert {each["text"]: each["verdict"] for each in result["budgets"]} == {
+        "cpu +30%": "breached",
+        "rss +30%": "breached",
+        "wall +9000%": "met",
+    }
+    rows = {row["measure"]: row for row in result["ratios"]}
+    assert rows["cpu_s"]["a"]["unit"] == "s"
+    assert rows["peak_rss_bytes"]["b"]["median"] > 64 * MIB > rows["peak_rss_bytes"]["a"]["median"]
+    assert rows["total_s"]["ratio"] > 1
+    for run in runs(result):
+        assert run["repetitions"]["count"] == 2
+        # Of each time it is run, not of all of them.
+        assert run["process"]["wall_s"] == pytest.approx(run["repetitions"]["mean_s"])
+
+
+def runs(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """All runs of both sides, as they were kept."""
+    [source] = result["a"]["sources"]
+    kept = sorted(Path(source["path"]).glob("runs/*.json"))
+    assert kept
+    return [json.loads(path.read_text()) for path in kept]
+
+
+def test_a_command_runs_for_a_time_behind_what_prepares_it(repository: Repository) -> None:
+    # Fails where it was not prepared anew each time; two words need a shell.
+    command = "test -s made && rm made"
+    flags = ("--head", "main", "--prepare", "echo x > made", "-d", "200ms", "--warmup", "50ms")
+    done = repository.typed("--command", command, *flags, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert all(run["repetitions"]["count"] > 1 for run in runs(json.loads(done.stdout)))
+    unprepared = repository.typed("--command", command, "--head", "main")
+    assert unprepared.returncode == 1
+    assert f"base cannot run here: {command} ended with exit code 1" in unprepared.stderr
+
+
+def test_a_command_that_fails_tells_what_it_printed_last(repository: Repository) -> None:
+    fails = "print('begun'); print('the cause'); raise SystemExit(7)"
+    repository.commit("Work", LIGHT, work="print('fine')")
+    repository.costly(work=fails)
+    done = repository.typed("--command", COMMAND)
+    assert done.returncode == 1
+    assert f"head cannot run here: {COMMAND} ended with exit code 7" in done.stderr
+    assert "\n  begun\n  the cause" in done.stderr
+    slow = repository.typed("--command", "sleep 100", "--timeout", "100ms")
+    assert slow.returncode == 1
+    assert "did not end within 0.1 s: --timeout says how long" in slow.stderr
+
+
+CLIENT = """\
+import http.client, ssl, sys
+from urllib.parse import urlsplit
+
+url = urlsplit(sys.argv[1])
+if url.scheme == "https":
+    context = ssl.create_default_context(cafile=sys.argv[2])
+    connection = http.client.HTTPSConnection(url.netloc, context=context)
+else:
+    connection = http.client.HTTPConnection(url.netloc)
+for _ in range({requests}):
+    connection.request("GET", url.path)
+    assert connection.getresponse().read() == b"hello world"
+    sum(range({work}))
+"""
+ASK = f"{PYTHON} ask.py {{url}}"
+REQUESTS = 200
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_what_a_client_spends_on_a_request_is_counted_by_the_server(
+    repository: Repository, tls: bool
+) -> None:
+    repository.commit("Ask", LIGHT, ask=CLIENT.format(requests=REQUESTS, work=1))
+    repository.costly(ask=CLIENT.format(requests=REQUESTS, work=50_000))
+    flags = ("--budget", "cpu +30%", "--repeat", "2", "--no-pin", "--format", "json")
+    secure = ("--client", f"{ASK} {{cacert}}", "--tls") if tls else ("--client", ASK)
+    done = repository.typed(*secure, *flags)
+    assert done.returncode == 3, done.stderr
+    result = json.loads(done.stdout)
+    [budget] = result["budgets"]
+    assert (budget["measure"], budget["verdict"]) == ("client_cpu_us_per_request", "breached")
+    rows = {row["measure"]: row for row in result["ratios"]}
+    assert rows["requests_per_s"]["ratio"] < 1
+    assert rows["server_cpu_us_per_request"]["a"]["median"] > 0
+    for run in runs(result):
+        assert (run["requests"]["ok"], run["target"]["connections"]) == (2 * REQUESTS, 2)
+        assert run["target"]["url"].startswith("https://" if tls else "http://")
+        spent_s = run["cost"]["user_s"] + run["cost"]["system_s"]
+        per_request = pytest.approx(1e6 * spent_s / (2 * REQUESTS))
+        assert run["cost"]["cpu_us_per_request"] == per_request
+
+
+def test_a_client_that_asks_nothing_is_told_so(repository: Repository) -> None:
+    done = repository.typed("--client", "echo {url}", "--head", "main")
+    assert done.returncode == 1
+    assert "base cannot run here: the server counted no request" in done.stderr
+
+
+def test_a_client_may_ask_a_server_elsewhere(repository: Repository) -> None:
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"hello world")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    repository.commit("Ask", LIGHT, ask=CLIENT.format(requests=1, work=1))
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}/there"
+            flags = ("--client", ASK, "--url", url, "--head", "main", "--repeat", "1")
+            done = repository.typed(*flags, "--format", "json")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert done.returncode == 0, done.stderr
+    measures = {row["measure"] for row in json.loads(done.stdout)["ratios"]}
+    assert "cpu_s" in measures
+    assert "requests_per_s" not in measures
+    # A try of both, and three runs in each of seven blocks.
+    assert asked == ["/there"] * (2 + 3 * 7)
+
+
+def test_it_goes_on_until_its_budgets_are_decided(repository: Repository) -> None:
+    repository.commit("Work", LIGHT, work=WORK.format(work=1_000_000, memory=1))
+    repository.costly(work=WORK.format(work=6_000_000, memory=1))
+    flags = ("--until-decided", "--blocks", "30", "--repeat", "1", "--format", "json")
+    done = repository.typed("--command", COMMAND, "--budget", "cpu +30%, rss +900%", *flags)
+    assert done.returncode == 3, done.stderr
+    assert "ends once its budgets are decided: looks after 10, 14, 20 and at most 30" in done.stderr
+    result = json.loads(done.stdout)
+    assert [each["verdict"] for each in result["budgets"]] == ["breached", "met"]
+    plan = result["plan"]
+    assert plan["blocks_done"] == plan["looks"][plan["ended_at"] - 1]["blocks"] < 30
+    # An early look has wider intervals.
+    assert all(each["level"] > 0.95 for each in result["budgets"])
+
+
+def test_trilane_is_compared_with_itself(tmp_path: Path) -> None:
+    program = find_program("git")
+    if program is None or not (ROOT / ".git").exists():
+        absent("this is no checkout of git's")
+    build = f"mkdir -p target/release && ln -f -s {shlex.quote(native())} target/release/trilane"
+    rows = ["server-h3", "engine-h1", "engine-h3"]
+    done = subprocess.run(
+        [ROOT / ".ci" / "ab", *rows],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "AB_TRILANE": str(trilane(tmp_path)),
+            "AB_BASE": "HEAD",
+            "AB_HEAD": "HEAD",
+            "AB_BUILD": build,
+            "AB_BUDGET": "cpu +900%",
+            "AB_LENGTH": "100ms",
+            "AB_ARGS": f"--blocks 7 --warmup 0s --state {tmp_path} --format json --no-pin",
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each["budgets"][0]["measure"] for each in told] == [
+        "server_cpu_us_per_request",
+        "client_cpu_us_per_request",
+        "client_cpu_us_per_request",
+    ]
+    assert all(each["budgets"][0]["verdict"] == "met" for each in told)
+    subprocess.run([program, "worktree", "prune"], cwd=ROOT, check=False, timeout=LIMIT_S)
+
+
+def trilane(folder: Path) -> Path:
+    """The command of this interpreter, as a program."""
+    script = folder / "trilane"
+    script.write_text(f'#!/bin/sh\nexec {shlex.quote(PYTHON)} -m trilane "$@"\n')
+    script.chmod(0o755)
+    return script

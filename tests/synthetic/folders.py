@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from synthetic import labs, races
@@ -14,6 +16,7 @@ from trilane.lab.analysis import paired
 from trilane.lab.analysis.paired import Observed
 from trilane.lab.model.lab import LabResult, Question
 from trilane.lab.model.manifest import SCHEMA, Kind, Manifest, Status
+from trilane.lab.model.revision import MeasuredRevision
 from trilane.lab.model.sample import Sample
 from trilane.lab.storage import runs
 from trilane.lab.storage.store import write_json
@@ -76,6 +79,7 @@ def lab(
     status: Status = "complete",
     workload: dict[str, Any] | None = None,
     result: bool = True,
+    revisions: Sequence[MeasuredRevision] = (),
     **changes: Any,
 ) -> Path:
     """A lab run's folder: the same race at every point."""
@@ -87,7 +91,11 @@ def lab(
     manifest = replace(
         manifest,
         command=f"trilane lab run {experiment} --form {form} --new --seed 1",
-        experiment={"name": experiment, "forms": {form: form_told}},
+        experiment={
+            "name": experiment,
+            "forms": {form: form_told},
+            "revisions": msgspec.to_builtins(revisions),
+        },
         form=form,
     )
     write_json(folder / "manifest.json", manifest)

@@ -72,7 +72,8 @@ pub(crate) struct ListenArgs {
     /// Stop after this time, such as 30s or 2m
     #[arg(long = "for", value_name = "TIME", value_parser = units::time)]
     pub(crate) duration: Option<Duration>,
-    /// Stop when standard input is closed
+    /// Stop when standard input is closed; with --format json each line there is answered by what has
+    /// been counted
     #[arg(long)]
     exit_with_parent: bool,
 }
@@ -165,9 +166,22 @@ impl ListenArgs {
                 .to_string(),
             )?,
         }
-        let stop = signals.wait(StopWhen {
+        let (counts, is_json) = (server.counts(), self.format == Format::Json);
+        let when = StopWhen {
             after: self.duration,
             stdin_closed: self.exit_with_parent,
+        };
+        let stop = signals.wait_and_answer(when, move || {
+            if is_json {
+                let line = json!({
+                    "schema": "trilane.serve/1",
+                    "counted": true,
+                    "requests": counts.requests(),
+                    "connections": counts.connections(),
+                });
+                // Who asked has gone: the end of its standard input will follow.
+                let _ = print_line(&line.to_string());
+            }
         })?;
         if self.format == Format::Text && stop == Stop::Signal {
             tell(format_args!(

@@ -235,6 +235,28 @@ fn it_ends_with_its_parent() {
 }
 
 #[test]
+fn a_line_is_answered_by_what_was_counted() {
+    let mut server = Server::start(&["--format", "json", "--exit-with-parent"]);
+    let ready = server.json();
+    let ask = |server: &mut Server| {
+        let stdin = server.child.stdin.as_mut().unwrap();
+        stdin.write_all(b"count\n").unwrap();
+        let told = server.json();
+        assert_eq!(told["counted"], true);
+        (told["requests"].clone(), told["connections"].clone())
+    };
+    assert_eq!(ask(&mut server), (0.into(), 0.into()));
+    let mut stream = connect(&ready["http"]);
+    hello(&mut stream);
+    assert_eq!(ask(&mut server), (1.into(), 1.into()));
+    hello(&mut connect(&ready["http"]));
+    assert_eq!(ask(&mut server), (2.into(), 2.into()));
+    drop(server.child.stdin.take());
+    assert_eq!(server.json()["requests"], 2);
+    assert_eq!(server.end().code(), Some(0));
+}
+
+#[test]
 fn closed_input_alone_ends_nothing() {
     let mut server = Server::start(&["--format", "json"]);
     let ready = server.json();

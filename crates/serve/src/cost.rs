@@ -1,11 +1,57 @@
 //! What serving cost.
 
-use std::fs;
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
 
 use nix::sys::{
     resource::{UsageWho, getrusage},
     time::TimeVal,
 };
+
+/// What a running server has counted so far; it can be asked from any thread, also once the server
+/// has stopped.
+#[derive(Clone)]
+pub struct Counts(pub(crate) Vec<Arc<Tally>>);
+
+impl Counts {
+    /// Requests received.
+    pub fn requests(&self) -> u64 {
+        self.0
+            .iter()
+            .map(|tally| tally.requests.load(Relaxed))
+            .sum()
+    }
+
+    /// Connections that came to where requests may be sent, behind their handshake.
+    pub fn connections(&self) -> u64 {
+        let counted = self.0.iter().map(|tally| tally.connections.load(Relaxed));
+        counted.sum()
+    }
+}
+
+/// What one worker has counted: only that worker writes, so that no locked instruction is needed.
+#[derive(Default)]
+pub(crate) struct Tally {
+    requests: AtomicU64,
+    connections: AtomicU64,
+}
+
+impl Tally {
+    pub(crate) fn count_request(&self) {
+        self.requests
+            .store(self.requests.load(Relaxed) + 1, Relaxed);
+    }
+
+    pub(crate) fn count_connection(&self) {
+        let before = self.connections.load(Relaxed);
+        self.connections.store(before + 1, Relaxed);
+    }
+}
 
 /// What a server has used up, read when it stops.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -47,7 +47,7 @@ mod wait;
 mod worker;
 
 pub use config::{Config, Congestion, Error, Forwarding};
-pub use cost::Cost;
+pub use cost::{Cost, Counts};
 pub use server::{Addresses, Server, Switch};
 pub use trilane_grpc::Schema;
 pub use trilane_transcode::{RuleError, ServiceConfig};

@@ -3,7 +3,7 @@
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicU64, atomic::Ordering::Relaxed},
+    sync::Arc,
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -12,10 +12,10 @@ use tokio::sync::{mpsc, watch};
 use trilane_grpc::Schema;
 
 use crate::{
-    Config, Cost, Error, Forwarding,
+    Config, Cost, Counts, Error, Forwarding,
     app::{self, App, Cors},
     certificate::Identity,
-    cost,
+    cost::{self, Tally},
     library::Library,
     net::{self, Sockets},
     rest::Gateway,
@@ -35,7 +35,7 @@ pub struct Server {
     authority: Option<PathBuf>,
     new_authority: bool,
     replaced_authority: bool,
-    requests: Vec<Arc<AtomicU64>>,
+    counts: Counts,
     signal: watch::Sender<Signal>,
     threads: Vec<JoinHandle<()>>,
     switch: Switch,
@@ -120,7 +120,7 @@ impl Server {
             authority: identity.authority,
             new_authority: identity.new_authority,
             replaced_authority: identity.replaced_authority,
-            requests: Vec::with_capacity(config.threads),
+            counts: Counts(Vec::with_capacity(config.threads)),
             signal,
             threads: Vec::with_capacity(config.threads + 1),
             switch: Switch {
@@ -131,11 +131,11 @@ impl Server {
         let (ready, started) = std::sync::mpsc::channel();
         let parts = queues.into_iter().zip(sockets.quic).zip(accepts);
         for (number, ((queue, udp), accepts)) in parts.enumerate() {
-            let requests = Arc::new(AtomicU64::new(0));
-            server.requests.push(requests.clone());
+            let tally = Arc::new(Tally::default());
+            server.counts.0.push(tally.clone());
             let app = App::new(
                 addresses.https.port(),
-                requests,
+                tally,
                 Gateway::new(
                     Rpc::new(
                         library.clone(),
@@ -213,7 +213,12 @@ impl Server {
 
     /// Requests received so far.
     pub fn requests(&self) -> u64 {
-        self.requests.iter().map(|count| count.load(Relaxed)).sum()
+        self.counts.requests()
+    }
+
+    /// What it counts, for whoever asks while it runs.
+    pub fn counts(&self) -> Counts {
+        self.counts.clone()
     }
 
     /// Stops accepting, tells the clients (GOAWAY, `connection: close`), waits up to `grace` for

@@ -86,13 +86,23 @@ impl Signals {
     }
 
     /// Blocks until there is a reason to stop. A signal after that ends the process.
-    pub fn wait(mut self, when: StopWhen) -> Result<Stop, Error> {
+    pub fn wait(self, when: StopWhen) -> Result<Stop, Error> {
+        self.wait_and_answer(when, || {})
+    }
+
+    /// As [`Signals::wait`]; where the end of standard input is a reason to stop, calls `answer` for
+    /// each line that comes there, from a thread of its own.
+    pub fn wait_and_answer(
+        mut self,
+        when: StopWhen,
+        answer: impl FnMut() + Send + 'static,
+    ) -> Result<Stop, Error> {
         let (closed, is_closed) = oneshot::channel();
         if when.stdin_closed {
             thread::Builder::new()
                 .name("serve-stdin".into())
                 .spawn(move || {
-                    read_to_end();
+                    read_to_end(answer);
                     // The server may have stopped for another reason.
                     let _ = closed.send(());
                 })
@@ -140,13 +150,16 @@ fn ignores_hangup() -> bool {
 /// What a shell reports for a program ended by SIGINT.
 const EXIT_INTERRUPTED: i32 = 130;
 
-fn read_to_end() {
+fn read_to_end(mut line: impl FnMut()) {
     let mut input = io::stdin().lock();
     let mut bytes = [0; 256];
     loop {
         match input.read(&mut bytes) {
             Ok(0) => return,
-            Ok(_) => {}
+            Ok(length) => {
+                let ends = bytes[..length].iter().filter(|byte| **byte == b'\n');
+                ends.for_each(|_| line());
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return,
         }

@@ -248,6 +248,7 @@ async fn serve_tcp(
     };
     let Some(config) = arrival.tls else {
         let connection = Connection::new(arrival.peer, None, limit, None);
+        app.count_connection();
         return tcp::serve(stream, connection, app, &builders.auto, signal).await;
     };
     if early_data {
@@ -259,6 +260,7 @@ async fn serve_tcp(
         let builder = builders.of(&tls);
         let early = Some(stream.handshaking());
         let connection = Connection::new(arrival.peer, Some(tls), limit, early);
+        app.count_connection();
         return tcp::serve(stream, connection, app, builder, signal).await;
     }
     let handshake = TlsAcceptor::from(config).accept(stream);
@@ -268,6 +270,7 @@ async fn serve_tcp(
     let tls = describe(stream.get_ref().1);
     let builder = builders.of(&tls);
     let connection = Connection::new(arrival.peer, Some(tls), limit, None);
+    app.count_connection();
     tcp::serve(stream, connection, app, builder, signal).await;
 }
 

@@ -13,52 +13,82 @@ from trilane.cli.ending import fail
 from trilane.cli.options import Fresh, Output, State, UntilDecided
 from trilane.cli.units import Usage
 
-HELP = """Measure two revisions of a server against each other, on this machine, interleaved.
+HELP = """Measure two revisions of a program against each other, on this machine, interleaved.
 
 --base and --head are revisions of the git repository in the current folder: branches, tags,
 commits. Each is checked out in a working tree of its own in the state folder (`git worktree list`
-names them), and both are built by --build before anything is measured. --serve starts the server
-there; {port} is a free port, and over TLS {cert} and {key} are PEM files of the lab's.
+names them), and both are built by --build before anything is measured. Then one of three is
+compared, by a command that runs there:
+
+--serve starts a server; {port} is a free port, and over TLS {cert} and {key} are PEM files of the
+lab's. Both are loaded by `trilane load`.
+
+--client asks {url}, of the embedded server or of --url, and is timed from outside; over TLS
+{cacert} is the PEM file to trust. The embedded server counts its requests.
+
+--command is anything else that ends, timed from outside: wall clock, CPU and peak memory. A run of
+it or of a client runs it again and again for -d, or --repeat times, and tells the mean. Another
+exit code than 0 fails the run.
 
 Blocks hold both revisions in random order, and one of them twice: what a revision differs from
 itself is the noise floor. What is not committed is not measured.
 
---budget says how far head may be from base, such as 'cpu +5%, p99 +10%, rate -5%'; cpu is that of
-the server per request. It is breached when the whole 95 % interval lies beyond, and when nothing
-was measured for it.
+--budget says how far head may be from base, such as 'cpu +5%, p99 +10%, rate -5%' or 'wall +3%,
+rss +10%'; cpu is that of the server or the client per request, or that of the command. It is
+breached when the whole 95 % interval lies beyond, and when nothing was measured for it.
 
---until-decided looks at the results after planned numbers of blocks and ends once every comparison
-is decided; the looks share the 5 % of false claims.
+--until-decided looks at the results after planned numbers of blocks and ends once every budget is
+met or breached, or without a budget once every comparison is decided; the looks share the 5 % of
+false claims.
 
 Exit codes: 0 done, 1 could not run, 2 wrong usage, 3 a budget was breached, 4 the measurement is
 invalid, 130 interrupted (what was measured is still reported)."""
 
 _REPORT = Path("report.html")
-_VERSIONS = ("h1", "h2", "h2c", "h3")
+# Limits of a request, and of a command each time it is run.
+_TIMEOUT, _TIMEOUT_OF_A_COMMAND = "30s", "10m"
 
 
 def ab(  # noqa: PLR0913, PLR0917 - one parameter per flag
     serve: Annotated[
-        str,
-        typer.Option(
-            metavar="COMMAND", help="Starts the server; {port} is where.", show_default=False
-        ),
-    ],
+        str | None,
+        typer.Option(metavar="COMMAND", help="Starts a server; {port} is where."),
+    ] = None,
+    client: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="Asks {url}, and ends.")
+    ] = None,
+    command: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="Is timed from outside.")
+    ] = None,
     base: Annotated[str, typer.Option(metavar="REVISION", help="What is compared with.")] = "main",
     head: Annotated[str, typer.Option(metavar="REVISION", help="What is compared.")] = "HEAD",
+    branch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What head's branch is called in `trilane history`. [default: as git calls it]",
+        ),
+    ] = None,
     build: Annotated[
-        str | None, typer.Option(metavar="COMMAND", help="Builds the server, in each tree once.")
+        str | None, typer.Option(metavar="COMMAND", help="Builds it, in each tree once.")
     ] = None,
     build_timeout: Annotated[str, typer.Option(metavar="TIME", help="Limit of a build.")] = "1h",
-    path: Annotated[str, typer.Option(metavar="PATH", help="What is asked for.")] = "/",
+    url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="What --client asks. [default: the embedded server]"),
+    ] = None,
+    path: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="What is asked for. [default: /, of --client /hello]"),
+    ] = None,
     ready: Annotated[
         str | None,
         typer.Option(metavar="PATH", help="Answers 200 when it is ready. [default: --path]"),
     ] = None,
-    h1: Annotated[bool, typer.Option("--h1", help="HTTP/1.1, the default.")] = False,
-    h2: Annotated[bool, typer.Option("--h2", help="HTTP/2 over TLS.")] = False,
-    h2c: Annotated[bool, typer.Option("--h2c", help="HTTP/2 in cleartext.")] = False,
-    h3: Annotated[bool, typer.Option("--h3", help="HTTP/3.")] = False,
+    h1: options.H1 = False,
+    h2: options.H2 = False,
+    h2c: options.H2c = False,
+    h3: options.H3 = False,
     tls: Annotated[bool, typer.Option("--tls", help="HTTP/1.1 over TLS.")] = False,
     budget: Annotated[
         list[str] | None,
@@ -73,16 +103,37 @@ def ab(  # noqa: PLR0913, PLR0917 - one parameter per flag
         typer.Option("-m", "--streams", metavar="N", help="[default: 1, of h2 and h3 8]"),
     ] = None,
     rate: options.Rate = None,
+    repeat: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="How often a run runs the command. [default: for -d]"),
+    ] = None,
+    prepare: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="Runs before the command each time, not timed."),
+    ] = None,
     blocks: Annotated[
         str | None,
         typer.Option(metavar="N", help="Blocks, 7 or more. [default: 10, 30 with --until-decided]"),
     ] = None,
     until_decided: UntilDecided = False,
     duration: Annotated[
-        str, typer.Option("-d", "--duration", metavar="TIME", help="Length of a run.")
-    ] = "1s",
-    warmup: Annotated[str, typer.Option(metavar="TIME", help="Warm-up of a run.")] = "1s",
-    timeout: options.Timeout = "30s",
+        str | None,
+        typer.Option("-d", "--duration", metavar="TIME", help="Length of a run. [default: 1s]"),
+    ] = None,
+    warmup: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Warm-up of a run. [default: 1s, none of --client and --command]"
+        ),
+    ] = None,
+    timeout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help=f"Limit of one request. [default: {_TIMEOUT}; of a command "
+            f"{_TIMEOUT_OF_A_COMMAND}]",
+        ),
+    ] = None,
     margin: options.Margin = "5%",
     seed: options.Seed = None,
     threads: options.Threads = "1",
@@ -103,22 +154,27 @@ def ab(  # noqa: PLR0913, PLR0917 - one parameter per flag
     """Run the command; the exit code."""
     packages.need_lab("ab")
     from trilane.lab import ab as lab
+    from trilane.lab.analysis import within_blocks
     from trilane.lab.asked import Wanted
     from trilane.lab.experiment.bad_experiment import BadExperiment
     from trilane.lab.revisions import NoRevision, RevisionFailed
     from trilane.lab.storage import store
 
-    spoken = [name for name, on in zip(_VERSIONS, (h1, h2, h2c, h3), strict=True) if on]
-    if len(spoken) > 1:
-        raise Usage(f"--{spoken[0]} and --{spoken[1]}: revisions are compared over one version")
-    if tls and spoken not in ([], ["h1"]):
-        raise Usage(f"--tls goes with --h1: --{spoken[0]} says it already")
+    version = _version(options.versions(h1=h1, h2=h2, h2c=h2c, h3=h3), tls=tls)
     given = (
         *(("-H", field) for field in header or ()),
         ("-X", method),
         ("-b", body),
         ("--expect-status", expect_status),
     )
+    shape = {"-c": connections, "-m": streams, "-R": rate, "--ready": ready, **dict(given)}
+    over = {"--path": path, f"--{version}": version, "--tls": tls or None}
+    again = {"--repeat": repeat, "--prepare": prepare}
+    _refuse(shape, serve is None, "--serve: a client or a command decides that")
+    _refuse(again, serve is not None, "--client and --command: a server is loaded for -d")
+    _refuse(over, command is not None, "--serve and --client")
+    _refuse({"--path": path}, url is not None, "the embedded server: --url has a path")
+    _refuse({"-d": duration}, repeat is not None, "runs of a length in time: leave out --repeat")
     times = options.blocks(blocks, until_decided=until_decided)
     if times is not None and times < lab.LEAST_BLOCKS:
         least = lab.LEAST_BLOCKS
@@ -127,18 +183,26 @@ def ab(  # noqa: PLR0913, PLR0917 - one parameter per flag
         base=base,
         head=head,
         serve=serve,
+        client=client,
+        command=command,
+        url=url,
+        branch=branch,
         build=build,
         build_timeout_s=units.duration("--build-timeout", build_timeout),
-        version=spoken[0] if spoken else "h1",
+        version=version or "h1",
         tls=tls,
-        path=path,
+        path=path if path is not None else "/" if client is None else "/hello",
         ready=ready,
         connections=options.count("-c", connections),
         streams=options.count("-m", streams),
         rate=None if rate is None else units.rate("-R", rate),
-        duration_s=units.duration("-d", duration),
-        warmup_s=units.duration("--warmup", warmup, zero=True),
-        timeout_s=units.duration("--timeout", timeout),
+        repeat=options.count("--repeat", repeat),
+        prepare=prepare,
+        duration_s=units.duration("-d", duration or "1s"),
+        warmup_s=units.duration("--warmup", warmup or ("1s" if serve else "0s"), zero=True),
+        timeout_s=units.duration(
+            "--timeout", timeout or (_TIMEOUT if serve else _TIMEOUT_OF_A_COMMAND)
+        ),
         threads=units.count("-t", threads),
         pin=not no_pin,
         margin=units.share("--margin", margin),
@@ -156,13 +220,44 @@ def ab(  # noqa: PLR0913, PLR0917 - one parameter per flag
     except RevisionFailed as error:
         return fail("trilane ab", str(error))
     wanted = Wanted(
-        made,
+        made.experiment,
         lab.FORM,
         blocks=times,
         until_decided=until_decided,
         seed=seeded,
         state=state,
         fresh=fresh,
+        whole=True,
         command=["trilane", *sys.argv[1:]],
     )
-    return running.run("trilane ab", wanted, report, output, markdown)
+    sides = within_blocks.Sides(
+        a=lab.BASE,
+        b=lab.HEAD,
+        labels={name: revision.asked for name, revision in made.revisions.items()},
+        revisions={name: revision.commit for name, revision in made.revisions.items()},
+        budgets=made.budgets,
+    )
+    return running.run(
+        "trilane ab",
+        wanted,
+        report,
+        output,
+        markdown,
+        lambda found: within_blocks.contrast(found.result, found.folder, sides),
+    )
+
+
+def _version(spoken: list[str], *, tls: bool) -> str | None:
+    """The one version that was asked for, if any."""
+    if len(spoken) > 1:
+        raise Usage(f"--{spoken[0]} and --{spoken[1]}: revisions are compared over one version")
+    if tls and spoken not in ([], ["h1"]):
+        raise Usage(f"--tls goes with --h1: --{spoken[0]} says it already")
+    return spoken[0] if spoken else None
+
+
+def _refuse(flags: dict[str, object], misplaced: bool, where: str) -> None:
+    """Refuse flags that mean nothing where they are misplaced; `where` is what they go with."""
+    for flag, value in flags.items():
+        if misplaced and value is not None:
+            raise Usage(f"{flag} goes with {where}")

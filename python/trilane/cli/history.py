@@ -24,10 +24,14 @@ reached in each run, with 95 % intervals: the measure that its ranking goes by, 
 on different machines, of different forms or with different workloads are kept apart. A machine is a
 CPU model, a number of usable CPUs and a kernel's major version.
 
+With --branch, what `trilane ab` measured of the commits of a branch, as base or as head. Where a
+series stepped to another level, it is said at which run or commit and by how much (E-divisive with
+a permutation test; it takes about ten values).
+
 Exit codes: 0 shown, 1 there is nothing to show, 2 wrong usage."""
 
 
-def history(
+def history(  # noqa: PLR0913, PLR0917 - one parameter per flag
     experiment: Annotated[
         str | None, typer.Argument(metavar="EXPERIMENT", show_default=False, help="Of which.")
     ] = None,
@@ -42,6 +46,9 @@ def history(
     machine: Annotated[
         str | None, typer.Option(metavar="ID", help="Only this machine; `here` for this one.")
     ] = None,
+    branch: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What `trilane ab` measured of a branch.")
+    ] = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write charts to this HTML file.")
     ] = None,
@@ -50,6 +57,7 @@ def history(
 ) -> int:
     """Run the command; the exit code."""
     packages.need_lab("history")
+    from trilane.lab.analysis import steps
     from trilane.lab.machine.facts import facts
     from trilane.lab.model.documents import machine_id
     from trilane.lab.storage import history as lab
@@ -59,7 +67,7 @@ def history(
 
     running.check_report(report)
     known = summaries(store.state_folder(state))
-    if not any((experiment, measure, arm, form, machine, report)):
+    if not any((experiment, measure, arm, form, machine, branch, report)):
         return _overview(known, output)
     try:
         found = lab.read(
@@ -69,11 +77,12 @@ def history(
             form=form,
             arms=arm or (),
             machine=machine_id(facts()) if machine == "here" else machine,
+            branch=branch,
         )
     except lab.NoHistory as error:
         return fail("trilane history", str(error))
     if output == "json":
-        sys.stdout.write(json.dumps(found.to_dict(), ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(steps.document(found), ensure_ascii=False) + "\n")
     else:
         shown.show(found, Console())
         sys.stdout.flush()

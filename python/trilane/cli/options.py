@@ -24,6 +24,10 @@ UntilDecided = Annotated[
         help="End once the results decide, at looks planned beforehand; --blocks is the most.",
     ),
 ]
+H1 = Annotated[bool, typer.Option("--h1", help="HTTP/1.1.")]
+H2 = Annotated[bool, typer.Option("--h2", help="HTTP/2 over TLS.")]
+H2c = Annotated[bool, typer.Option("--h2c", help="HTTP/2 in cleartext.")]
+H3 = Annotated[bool, typer.Option("--h3", help="HTTP/3.")]
 Rate = Annotated[
     str | None,
     typer.Option(
@@ -57,6 +61,12 @@ ExpectStatus = Annotated[
 ]
 NoPin = Annotated[bool, typer.Option("--no-pin", help="Do not pin client and server to CPUs.")]
 Output = Annotated[Literal["text", "json"], typer.Option("--format", help="What stdout gets.")]
+
+
+def versions(*, h1: bool, h2: bool, h2c: bool, h3: bool) -> list[str]:
+    """The versions whose flags were given, by their names."""
+    given = {"h1": h1, "h2": h2, "h2c": h2c, "h3": h3}
+    return [name for name, on in given.items() if on]
 
 
 def count(flag: str, text: str | None) -> int | None:

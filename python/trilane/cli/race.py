@@ -55,10 +55,10 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         list[str] | None,
         typer.Argument(metavar="URL", show_default=False, help="What to race against: one URL."),
     ] = None,
-    h1: Annotated[bool, typer.Option("--h1", help="Race HTTP/1.1.")] = False,
-    h2: Annotated[bool, typer.Option("--h2", help="Race HTTP/2 over TLS.")] = False,
-    h2c: Annotated[bool, typer.Option("--h2c", help="Race HTTP/2 in cleartext.")] = False,
-    h3: Annotated[bool, typer.Option("--h3", help="Race HTTP/3.")] = False,
+    h1: options.H1 = False,
+    h2: options.H2 = False,
+    h2c: options.H2c = False,
+    h3: options.H3 = False,
     in_flight: Annotated[
         str | None,
         typer.Option(
@@ -227,7 +227,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         flags.append("--gzip")
     asked = lab.Flags(
         url=_one(urls or []),
-        versions=[n for n, on in (("h1", h1), ("h2", h2), ("h2c", h2c), ("h3", h3)) if on],
+        versions=options.versions(h1=h1, h2=h2, h2c=h2c, h3=h3),
         in_flight=[]
         if in_flight is None
         else [units.count("--in-flight", each) for each in in_flight.split(",")],

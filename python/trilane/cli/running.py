@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,11 +37,17 @@ def say(message: str, console: Console | None = None) -> None:
 
 
 def run(
-    command: str, wanted: Wanted, report: Path | None, output: str, markdown: Path | None = None
+    command: str,
+    wanted: Wanted,
+    report: Path | None,
+    output: str,
+    markdown: Path | None = None,
+    document: Callable[[study.Result], object] | None = None,
 ) -> int:
     """Run an experiment and tell what it found; messages begin with `command`.
 
-    `markdown` is a file for what a pull request is told.
+    `markdown` is a file for what a pull request is told, `document` makes what is told as JSON
+    (None: the whole result).
 
     Raises:
         Usage: the experiment names what there is not, or the engine refuses its flags.
@@ -64,10 +70,16 @@ def run(
         from trilane.report import pages
 
         store.write_text(markdown, f"{pages.measured(made.result)}\n")
-    return _tell(command, made, report, output)
+    return _tell(command, made, report, output, document)
 
 
-def _tell(command: str, made: study.Result, report: Path | None, output: str) -> int:
+def _tell(
+    command: str,
+    made: study.Result,
+    report: Path | None,
+    output: str,
+    document: Callable[[study.Result], object] | None,
+) -> int:
     import msgspec
 
     from trilane.lab.storage.summaries import summary
@@ -78,7 +90,8 @@ def _tell(command: str, made: study.Result, report: Path | None, output: str) ->
     # `trilane history` will ask for it.
     summary(made.folder)
     if output == "json":
-        sys.stdout.write(msgspec.json.encode(view.document(result)).decode() + "\n")
+        told = view.document(result) if document is None else document(made)
+        sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
     else:
         terminal.show(result, Console())
         sys.stdout.flush()

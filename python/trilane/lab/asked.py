@@ -48,6 +48,8 @@ class Wanted:
     state: Path | None = None
     fresh: bool = False
     """Begin anew, although an interrupted run of the same plan could go on."""
+    whole: bool = False
+    """Every arm has to run: without one of them there is nothing to compare."""
     command: Sequence[str] = ("trilane", "lab", "run")
     """What was typed, to be typed again; nothing: the folder is what it is repeated from."""
 

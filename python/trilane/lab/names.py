@@ -7,7 +7,7 @@ from collections.abc import Collection
 from trilane.lab.clients import contenders
 from trilane.lab.experiment import experiment_file, places
 from trilane.lab.experiment.experiment import Experiment
-from trilane.lab.experiment.vocabulary import GO_BENCH
+from trilane.lab.experiment.vocabulary import COMMAND, GO_BENCH
 from trilane.lab.experiment.words import is_not
 from trilane.lab.experiment.workload import ArmSpec
 from trilane.lab.model.arm import ENGINE
@@ -24,7 +24,7 @@ def check(experiment: Experiment, form: str, arms: Collection[str]) -> None:
             right name.
         BadContender: the description of a contender is wrong.
     """
-    clients = [ENGINE, GO_BENCH]
+    clients = [ENGINE, GO_BENCH, COMMAND]
     meant = [arm for arm in experiment.forms[form].arms if arm.name in arms]
     if any(arm.client not in clients for arm in meant):
         clients += contenders.discover(places.contenders())

@@ -111,7 +111,7 @@ def experiment(flags: Flags) -> Experiment:
     # The path of a call is its method, behind that of the URL.
     own = PATH if flags.grpc is None else "/"
     workload = Workload(
-        paths=(own if parts is None else _path(parts),),
+        paths=(own if parts is None else path_of(parts),),
         duration_s=duration_s,
         warmup_s=_default_warmup_s(flags) if flags.warmup_s is None else flags.warmup_s,
         timeout_s=flags.timeout_s,
@@ -190,7 +190,7 @@ def parse_url(url: str) -> SplitResult:
     if "://" not in url:
         raise BadRace(f"{url!r} has no scheme: try https://{url}")
     if parts.scheme not in _OF_SCHEME:
-        raise BadRace(f"a race needs an http:// or https:// URL, not {parts.scheme}://")
+        raise BadRace(f"it takes an http:// or https:// URL, not {parts.scheme}://")
     if not parts.hostname or port == 0:
         raise BadRace(f"{url!r} names no host to connect to")
     if any(character.isspace() for character in url):
@@ -198,7 +198,8 @@ def parse_url(url: str) -> SplitResult:
     return parts
 
 
-def _path(parts: SplitResult) -> str:
+def path_of(parts: SplitResult) -> str:
+    """Path and query of a URL, as a request has them."""
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 

@@ -7,24 +7,24 @@ built once. `git worktree list` names them, `git worktree remove` removes one.
 from __future__ import annotations
 
 import hashlib
-import os
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from trilane.lab.processes import supervisor
+from trilane.lab.processes import launch, supervisor
 from trilane.lab.processes.launch import find_program
 from trilane.lab.processes.supervisor import Done, Late, NotStarted
 from trilane.lab.storage.store import locked, write_text
 
 _GIT_S: Final = 600.0
 _TAIL: Final = 12
-# They would lead git to another repository, and both builds to one folder of results.
-_NOT_INHERITED: Final = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "CARGO_TARGET_DIR")
+_BRANCH: Final = re.compile(r"refs/(?:heads|remotes/[^/]+)/(.+)")
 
 
 class RevisionFailed(RuntimeError):
@@ -43,6 +43,12 @@ class Revision:
     commit: str
     """40 or 64 hexadecimal digits."""
     subject: str
+    committed_at: str
+    """UTC, RFC 3339."""
+    branch: str | None = None
+    """The branch that was asked for, or that is checked out where that is HEAD, without the name of
+    a remote; None for others.
+    """
 
     @property
     def short(self) -> str:
@@ -79,8 +85,15 @@ class Repository:
         commit = _line(done)
         if done.code or not commit:
             raise NoRevision(f"{asked!r} is no revision of {self.folder}: see git log --all")
-        subject = self._said("log", "-1", "--format=%s", commit).strip()
-        return Revision(asked, commit, subject)
+        when, subject = self._said("log", "-1", "--format=%ct%n%s", commit).split("\n", 1)
+        at = datetime.fromtimestamp(int(when), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return Revision(asked, commit, subject.strip(), at, self._branch(asked))
+
+    def _branch(self, asked: str) -> str | None:
+        words = ("rev-parse", "--symbolic-full-name", "--end-of-options", asked)
+        name = _line(_git(self.folder, *words)).splitlines()[-1:]
+        found = _BRANCH.fullmatch(name[0]) if name else None
+        return found[1] if found else None
 
     def has_changes(self) -> bool:
         """Whether files that git knows differ from the commit that is checked out."""
@@ -148,7 +161,7 @@ def build(
                 limit_s=limit_s,
                 log=log,
                 cwd=place / "tree",
-                environment=_environment(),
+                environment=launch.of_one_tree(),
             )
         except Late:
             raise RevisionFailed(
@@ -180,11 +193,7 @@ def _git(folder: Path, *words: str) -> Done:
         raise RevisionFailed("git is not installed on this machine")
     try:
         return supervisor.finished(
-            [program, *words], limit_s=_GIT_S, cwd=folder, environment=_environment()
+            [program, *words], limit_s=_GIT_S, cwd=folder, environment=launch.of_one_tree()
         )
     except (Late, NotStarted) as error:
         raise RevisionFailed(f"git {words[0]} {error}") from error
-
-
-def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}

@@ -156,7 +156,7 @@ class _Study:
     def looks(self) -> list[Look]:
         """When the results are looked at; none where the number of blocks is fixed."""
         plan = self.form.stats
-        return looks.planned(plan.blocks) if plan.until_decided else []
+        return looks.planned(plan.blocks, budgets=plan.budgets) if plan.until_decided else []
 
     def manifest(
         self, status: Status, facts: Json, ended_at: list[int | None] | None = None
@@ -255,6 +255,9 @@ def _present(study: _Study, form: Form, testbed: Testbed, watcher: Watcher) -> F
         return form.only(left) if left else _no_version(form, url, skipped)
     for name, reason in skipped.items():
         watcher.say(f"skipped {name}: {reason}")
+    if study.wanted.whole and skipped:
+        name, reason = next(iter(skipped.items()))
+        raise CannotRun(f"{name} cannot run here: {reason}")
     if form.baseline in skipped:
         raise CannotRun(f"the baseline {form.baseline} cannot run here: {skipped[form.baseline]}")
     if not left:
@@ -400,6 +403,7 @@ class _Runs:
             rank=BY_NAME[self.form.rank],
             announced=point.announced(),
             looks=study.looks,
+            budgets=point.expect if point.stats.budgets else (),
         )
 
 

@@ -16,13 +16,19 @@ from msgspec import structs
 from trilane.lab.asked import CannotRun
 from trilane.lab.clients import call_reference, contenders, go_bench, reference
 from trilane.lab.clients.contenders import BadContender, Contender, ContenderFailed
-from trilane.lab.clients.executor import Setting, is_benchmark, is_engine
+from trilane.lab.clients.executor import (
+    Setting,
+    has_server,
+    is_benchmark,
+    is_command,
+    is_contender,
+)
 from trilane.lab.clients.go_bench import Module
 from trilane.lab.clients.plan import header_fields
 from trilane.lab.clients.reference import UNREAD, NoReference, Reference
 from trilane.lab.experiment import places
 from trilane.lab.experiment.form import Form
-from trilane.lab.experiment.vocabulary import MESSAGES
+from trilane.lab.experiment.vocabulary import COMMAND, MESSAGES
 from trilane.lab.experiment.workload import ArmSpec, Workload, write_body
 from trilane.lab.machine import facts as machine
 from trilane.lab.machine.meter import Meter
@@ -150,7 +156,7 @@ class Testbed:
 
     def command(self, arm: ArmSpec) -> Callable[[], Sequence[str]] | None:
         """How to start the arm's client; None for our engine."""
-        if is_engine(arm) or is_benchmark(arm):
+        if not is_contender(arm):
             return None
         client = self._clients[arm.client]
 
@@ -162,8 +168,8 @@ class Testbed:
 
     def setting(self, form: Form, arm: ArmSpec) -> Setting:
         """Where the arm runs; raises `Unavailable`."""
-        if is_benchmark(arm):
-            return self._in_process(arm)
+        if not has_server(arm):
+            return self._alone(arm)
         target = self._target(arm)
         origin = self.origin_of(arm)
         network = self._network(arm) if arm.network else None
@@ -184,13 +190,16 @@ class Testbed:
             body_file=self._body_file(form.workload),
             call=_call(arm),
             server_pids=target.pids,
+            count=target.count,
         )
 
-    def _in_process(self, arm: ArmSpec) -> Setting:
-        """A benchmark has no server but its own."""
-        module = self._module(arm.server, arm.server_flags)
-        with _available(go_bench.NotReady):
-            binary = go_bench.binary(module, arm.benchmark or "")
+    def _alone(self, arm: ArmSpec) -> Setting:
+        """A benchmark has no server but its own, a command may have none."""
+        benchmark = None
+        if is_benchmark(arm):
+            module = self._module(arm.server, arm.server_flags)
+            with _available(go_bench.NotReady):
+                benchmark = module, go_bench.binary(module, arm.benchmark or "")
         return Setting(
             origin="",
             cacert=None,
@@ -198,12 +207,12 @@ class Testbed:
             meter=Meter([], len(machine.usable_cpus())),
             reference=UNREAD,
             cpus=None,
-            benchmark=(module, binary),
+            benchmark=benchmark,
         )
 
     def origin_of(self, arm: ArmSpec) -> str:
         """Scheme, host and port that the arm's client is given; empty where it is its server."""
-        return "" if is_benchmark(arm) else self._origin(arm, _spoken(arm))
+        return self._origin(arm, _spoken(arm)) if has_server(arm) else ""
 
     def server_name(self, arm: ArmSpec) -> str | None:
         """The server of an arm where it is ours."""
@@ -248,7 +257,7 @@ class Testbed:
             lacking = None if arm.name in self.skipped else lacks(arm)
             if lacking:
                 self.skipped[arm.name] = lacking
-        usable = [a for a in form.arms if not is_benchmark(a) and a.name not in self.skipped]
+        usable = [a for a in form.arms if has_server(a) and a.name not in self.skipped]
         for wanted in sorted(set(map(self._wanted, usable))):
             arms = [arm for arm in usable if self._wanted(arm) == wanted]
             if running.is_ours(wanted.name):
@@ -259,7 +268,7 @@ class Testbed:
                 self.skipped.update((arm.name, str(error)) for arm in arms)
 
     def _make_clients_ready(self, say: Callable[[str], None]) -> None:
-        others = {a.client for a in self.form.arms if not is_engine(a) and not is_benchmark(a)}
+        others = {arm.client for arm in self.form.arms if is_contender(arm)}
         for name in sorted(others):
             arms = [arm for arm in self.form.arms if arm.client == name]
             client = self._clients[name]
@@ -313,7 +322,7 @@ class Testbed:
                 config = running.find(name)
                 # HTTP/1.1 as well, over which an independent client reads what is served.
                 there = set(config.origins)
-                arms = (a for a in self.form.arms if a.server == name and not is_benchmark(a))
+                arms = (a for a in self.form.arms if a.server == name and has_server(a))
                 spoken = set(map(_spoken, arms))
                 asked = spoken & there or spoken
                 wanted = {*asked, *({"h1"} & there)}
@@ -373,6 +382,9 @@ class Testbed:
     def _reference(self, target: Target, arm: ArmSpec, workload: Workload) -> Reference:
         if arm.message is not None:
             return self._checked_call(target, arm)
+        if workload.kind == COMMAND:
+            # What it asks for is its own affair.
+            return UNREAD
         if workload.kind == "urls" and (
             workload.duration_s is not None
             or target.pid is None
@@ -414,7 +426,7 @@ def _call(arm: ArmSpec) -> Call | None:
 
 def lacks(arm: ArmSpec) -> str | None:
     """Why the arm's server cannot be asked so; None where it can, or is not known."""
-    if is_benchmark(arm):
+    if not has_server(arm):
         return None
     try:
         config = running.find(arm.server)
@@ -430,7 +442,7 @@ def lacks(arm: ArmSpec) -> str | None:
 
 def _contenders(form: Form) -> dict[str, Contender]:
     """The clients under test; none are looked for where the form has none."""
-    if all(is_engine(arm) or is_benchmark(arm) for arm in form.arms):
+    if not any(map(is_contender, form.arms)):
         return {}
     return contenders.discover(places.contenders())
 
@@ -438,6 +450,8 @@ def _contenders(form: Form) -> dict[str, Contender]:
 def _pinning(form: Form) -> tuple[str | None, Sequence[int] | None, str]:
     if not form.pin:
         return None, None, "none (not asked for)"
+    if not any(map(has_server, form.arms)) and not any(map(is_benchmark, form.arms)):
+        return None, None, "none (there is no server)"
     if not any(is_benchmark(arm) or running.is_ours(arm.server) for arm in form.arms):
         return None, None, "none (the server is not ours to pin)"
     threads = form.threads or 1
@@ -454,4 +468,7 @@ def arm_of(spec: ArmSpec, testbed: Testbed) -> Arm:
     """An arm of an experiment as a comparison shows it."""
     arm = msgspec.convert(spec, Arm, from_attributes=True)
     network = spec.network or "direct"
-    return structs.replace(arm, server=testbed.server_name(spec), network=network)
+    # How many requests a command keeps in flight, if it makes any, it does not tell.
+    in_flight = None if is_command(spec) else arm.in_flight
+    server = testbed.server_name(spec)
+    return structs.replace(arm, server=server, network=network, in_flight=in_flight)

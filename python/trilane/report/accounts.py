@@ -7,9 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from trilane.lab.model.arm import COMMAND
 from trilane.lab.model.comparison import Comparison, JudgedArm
 from trilane.lab.model.run import Run
 from trilane.report import formatting, view
+
+_REQUEST, _EXECUTION = "request", "execution"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,8 @@ class Account:
     """The requests of one arm, all its runs together: `started` = `ok` + `failed` + `abandoned`."""
 
     title: str
+    what: str
+    """What is counted: `request`, or `execution` of a command that tells no requests."""
     started: int
     ok: int
     failed: int
@@ -41,7 +46,8 @@ def total(rows: Sequence[Account]) -> str:
         sum(counts)
         for counts in zip(*((r.started, r.ok, r.failed, r.abandoned) for r in rows), strict=True)
     )
-    return f"{started:,} requests started = {ok:,} ok + {failed:,} failed + {abandoned:,} abandoned"
+    what = f"{rows[0].what}s" if rows else "requests"
+    return f"{started:,} {what} started = {ok:,} ok + {failed:,} failed + {abandoned:,} abandoned"
 
 
 def _model(run: Run) -> str:
@@ -53,14 +59,25 @@ def _model(run: Run) -> str:
 
 
 def setting(comparison: Comparison) -> list[str]:
-    """Model and path of all arms; `paths differ` where they do, as does `models`."""
+    """Model and path of all arms; `paths differ` where they do, as does `models`.
+
+    Commands have neither.
+    """
     arms = comparison.arms
+    if repeated(comparison) != _REQUEST:
+        return ["timed from outside"]
     models = {_model(run) for arm in arms for run in view.runs(arm)}
     networks = {arm.network for arm in arms}
     return [
         *_one(models, "models differ"),
         *_one(map(path, networks), "paths differ"),
     ]
+
+
+def repeated(comparison: Comparison) -> str:
+    """What the count of its plan is of: `request`, or `execution` of commands."""
+    commands = all(arm.client == COMMAND for arm in comparison.arms)
+    return _EXECUTION if commands else _REQUEST
 
 
 def path(network: str) -> str:
@@ -84,6 +101,8 @@ def _account(arm: JudgedArm) -> Account:
     ]
     return Account(
         title=arm.title,
+        # The embedded server counts the requests of a client.
+        what=_EXECUTION if arm.client == COMMAND and arm.server is None else _REQUEST,
         started=sum(each.started for each in requests),
         ok=sum(each.ok for each in requests),
         failed=sum(each.failed for each in requests),

@@ -7,17 +7,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from trilane.lab.analysis import steps
+from trilane.lab.analysis.steps import Step
+from trilane.lab.model.comparison import Better
 from trilane.lab.model.documents import Json
 from trilane.lab.model.summary import BROKEN, RunSummary
 from trilane.lab.storage.history import History, Series, Value
 from trilane.quantity import value_text
 from trilane.report import formatting, palette, styles
+
+if TYPE_CHECKING:
+    import altair as alt
 
 _STATUS_STYLE = {"complete": "green", "running": "cyan", BROKEN: "red"}
 # Between two columns, and the least for a verdict: narrower it is a column of single words.
@@ -40,6 +47,10 @@ class Panel:
     """What one of the shown unit is in that of the history."""
     head: str
     """The measure with the shown unit."""
+    steps: Sequence[tuple[Series, Step]]
+    """Where a series stepped to another level."""
+    better: Better
+    """Which direction of the measure is."""
 
     @property
     def values(self) -> Iterator[tuple[Series, Value]]:
@@ -96,6 +107,10 @@ def render(history: History, *, width: int = 80) -> RenderableType:
     for panel in panels(history):
         parts.append(Text.assemble((panel.title, "bold"), "\n", (panel.machine, "dim")))
         parts.append(_table(panel, width))
+        parts += [
+            Text(line, style="bold red" if worse(panel, step) else "bold green")
+            for (_, step), line in zip(panel.steps, step_lines(panel), strict=True)
+        ]
         parts.append(Text(""))
     return Group(*parts)
 
@@ -103,6 +118,7 @@ def render(history: History, *, width: int = 80) -> RenderableType:
 def panels(history: History) -> list[Panel]:
     """The history's series, grouped as they may be shown together."""
     found = []
+    better = history.measure.better
     for _, group in groupby(history.series, key=lambda each: each.values[-1].question[:-1]):
         series = list(group)
         run, point = series[-1].run, series[-1].arm.point
@@ -113,8 +129,34 @@ def panels(history: History) -> list[Panel]:
         medians = (value.median for each in series for value in each.values)
         factor, unit = formatting.scale(medians, history.unit)
         head = history.measure.label + ("" if history.unit == "1/s" else f", {unit}")
-        found.append(Panel(title, formatting.machine(run.machine_facts), series, factor, head))
+        stepped = [(each, step) for each in series for step in steps.of(each)]
+        where = formatting.machine(run.machine_facts)
+        found.append(Panel(title, where, series, factor, head, stepped, better))
     return found
+
+
+def worse(panel: Panel, step: Step) -> bool:
+    """Whether the measure is worse behind a step."""
+    return (step.ratio > 1) == (panel.better == "lower")
+
+
+def step_lines(panel: Panel) -> list[str]:
+    """A sentence for each step of the series of a panel."""
+    return [f"{series.name} {_stepped(panel, series, step)}" for series, step in panel.steps]
+
+
+def _stepped(panel: Panel, series: Series, step: Step) -> str:
+    value, before = series.values[step.place], series.values[step.place - 1]
+    size = f"{_change(step.ratio)} ({_change(step.low)} to {_change(step.high)})"
+    how = "worse" if worse(panel, step) else "better"
+    where = f"{value.software}, measured {_when(value)}"
+    if value.software == before.software:
+        where += "; the one before was the same, so the machine or what it asks for changed"
+    return f"stepped by {size}, {how}, at {where}"
+
+
+def _change(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f} %"
 
 
 def _table(panel: Panel, width: int) -> Table:
@@ -129,7 +171,8 @@ def _table(panel: Panel, width: int) -> Table:
     head = "\n".join(textwrap.wrap(panel.head, _HEAD))
     table.add_column(head, justify="right", no_wrap=True)
     table.add_column("95 % interval", no_wrap=True)
-    table.add_column("software", min_width=12, overflow="fold")
+    branch = panel.series[0].values[0].branch is not None
+    table.add_column("commit" if branch else "software", min_width=12, overflow="fold")
     table.add_column("validity", no_wrap=True)
     for series in panel.series:
         table.add_row(Text(series.name, style="bold"))
@@ -141,10 +184,10 @@ def _table(panel: Panel, width: int) -> Table:
                 formatting.number(value.median / panel.factor),
                 _interval(value, panel.factor),
                 # Told where it changes: that is what one looks for.
-                "" if value.arm.software == before else value.arm.software or formatting.NONE,
+                "" if value.software == before else Text(value.software or formatting.NONE),
                 Text(value.arm.validity + status, style=styles.VALIDITY[value.arm.validity]),
             )
-            before = value.arm.software
+            before = value.software
     return table
 
 
@@ -176,6 +219,7 @@ def page(history: History) -> str:
             spec=_spec,
             when=_when,
             interval=_interval,
+            step_lines=step_lines,
             formatting=formatting,
             vega=scripts.vega(),
         )
@@ -202,7 +246,7 @@ def _spec(panel: Panel) -> Json:
             "arm": series.name,
             "when": value.run.started_at or "",
             "run": value.run.folder,
-            "software": value.arm.software,
+            "software": value.software,
             "validity": value.arm.validity,
             "median": value.median / panel.factor,
             "low": _scaled(value.reached.low, panel.factor),
@@ -245,4 +289,34 @@ def _spec(panel: Panel) -> Json:
             alt.Tooltip("validity:N"),
         ],
     )
-    return charts.spec(alt.layer(interval, line, valid, point), 280)
+    layers = [interval, line, valid, point]
+    if panel.steps:
+        layers.append(_step_marks(panel))
+    return charts.spec(alt.layer(*layers), 280)
+
+
+def _step_marks(panel: Panel) -> alt.Chart:
+    """A dashed line where a series stepped."""
+    import altair as alt  # noqa: PLC0415
+
+    from trilane.report.charts import base as charts  # noqa: PLC0415
+
+    rows = [
+        {
+            "when": series.values[step.place].run.started_at or "",
+            "arm": series.name,
+            "step": _change(step.ratio),
+            "interval": f"{_change(step.low)} to {_change(step.high)}",
+            "at": series.values[step.place].software,
+        }
+        for series, step in panel.steps
+    ]
+    return (
+        charts.data(rows)
+        .mark_rule(strokeWidth=1.5, strokeDash=[5, 4])
+        .encode(
+            x=alt.X("when:T"),
+            color=alt.Color("arm:N"),
+            tooltip=[alt.Tooltip(f"{name}:N") for name in ("arm", "step", "interval", "at")],
+        )
+    )

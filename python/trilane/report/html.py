@@ -79,6 +79,7 @@ def _environment() -> jinja2.Environment:
         level=view.level,
         runs_said=strip.said,
         setting=accounts.setting,
+        repeated=accounts.repeated,
         total=accounts.total,
         titles=view.titles,
         altered=labels.altered,

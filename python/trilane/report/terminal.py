@@ -143,7 +143,7 @@ def _shape(comparison: Comparison) -> str:
         if capacities.goals(comparison):
             runs = f"searches, by {runs}"
     elif plan.count is not None:
-        runs = f"runs of {formatting.counted(plan.count, 'request')}"
+        runs = f"runs of {formatting.counted(plan.count, accounts.repeated(comparison))}"
     shape = ", ".join([*parts, f"{formatting.counted(plan.blocks_done, 'block')} of {runs}"])
     return "\n".join(filter(None, [shape, looks.said(comparison)]))
 
@@ -214,7 +214,7 @@ def _accounts(comparison: Comparison) -> list[RenderableType]:
         return [Text("\n").join([Text(accounts.total(rows), "dim"), *failed, Text("")])]
     apart = len({row.network for row in rows}) > 1
     table = styles.table()
-    table.add_column("requests")
+    table.add_column(f"{rows[0].what}s" if rows else "requests")
     heads = ["started", "ok", "failed", "abandoned", "round trip", *(["path"] if apart else [])]
     for head in heads:
         table.add_column(head, justify="right", no_wrap=head != "path")

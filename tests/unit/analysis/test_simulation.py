@@ -16,6 +16,7 @@ from trilane.lab.analysis import (
     paired,
     recorded_noise,
     simulated_noise,
+    simulated_races,
     simulation,
     stats,
 )
@@ -81,7 +82,7 @@ def test_the_simulation_judges_as_a_comparison_does(
     monkeypatch: pytest.MonkeyPatch, alpha: float
 ) -> None:
     monkeypatch.setattr(simulation, "RESAMPLES", stats.RESAMPLES)
-    races = simulation._races(MODEL, 3, 10, 1, {})
+    races = simulated_races.races(MODEL, 3, 10, 1, {})
     pairs = [(0, 1), (0, 2), (1, 2)]
     seen = set()
     for _ in range(3):

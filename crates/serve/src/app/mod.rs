@@ -18,10 +18,7 @@ use std::{
     error, fmt,
     future::poll_fn,
     pin::Pin,
-    sync::{
-        Arc, PoisonError, RwLock,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    sync::{Arc, PoisonError, RwLock},
 };
 
 use bytes::Bytes;
@@ -41,6 +38,7 @@ pub(crate) use route::is_page;
 use crate::{
     SERVER_NAME,
     connection::{Connection, PATIENCE},
+    cost::Tally,
     rest::{self, Gateway},
     rpc,
     services::{self, Owner},
@@ -55,7 +53,7 @@ pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What the connections of one worker share.
 pub(crate) struct App {
-    requests: Arc<AtomicU64>,
+    tally: Arc<Tally>,
     alt_svc: HeaderValue,
     station: site::Site,
     profiles: site::Site,
@@ -70,7 +68,7 @@ pub(crate) struct App {
 impl App {
     pub(crate) fn new(
         tls_port: u16,
-        requests: Arc<AtomicU64>,
+        tally: Arc<Tally>,
         gateway: Arc<Gateway>,
         calls_alone: bool,
         cors: Option<Cors>,
@@ -78,7 +76,7 @@ impl App {
         let alt_svc = HeaderValue::from_str(&format!("h3=\":{tls_port}\"; ma=86400"))
             .expect("a number between quotes is a field value");
         Arc::new(Self {
-            requests,
+            tally,
             alt_svc,
             station: site::Site::station(),
             profiles: site::Site::profiles(),
@@ -86,6 +84,11 @@ impl App {
             calls_alone,
             cors,
         })
+    }
+
+    /// Counts a connection on which requests may come.
+    pub(crate) fn count_connection(&self) {
+        self.tally.count_connection();
     }
 
     /// Ends what would go on for ever.
@@ -131,8 +134,7 @@ where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    // Only this worker writes: no locked instruction needed.
-    app.requests.store(app.requests.load(Relaxed) + 1, Relaxed);
+    app.tally.count_request();
     let (head, body) = request.into_parts();
     let is_head = head.method == Method::HEAD;
     let mut fields = app.fields(connection.tls.is_some(), head.version);

@@ -71,6 +71,7 @@ pub(crate) async fn serve(
         limit,
         early_data.then(|| handshaking.clone()),
     );
+    app.count_connection();
     let mut handshake = pin!(async {
         match rest {
             Some(rest) => timeout(HANDSHAKE_TIMEOUT, rest).await.is_ok(),

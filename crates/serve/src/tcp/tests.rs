@@ -1,9 +1,6 @@
 //! Connections over a pipe of known size, with a clock that moves when nothing else does.
 
-use std::{
-    io,
-    sync::{Arc, atomic::AtomicU64},
-};
+use std::{io, sync::Arc};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
@@ -30,7 +27,7 @@ fn connect() -> (DuplexStream, JoinHandle<()>) {
     let upstreams = Upstreams::new(&[], Limits::default(), None).unwrap();
     let rpc = Rpc::new(Some(Library::new()), upstreams, &services, watcher.clone()).unwrap();
     let gateway = Gateway::new(rpc, services);
-    let app = App::new(443, Arc::new(AtomicU64::new(0)), gateway, false, None);
+    let app = App::new(443, Arc::default(), gateway, false, None);
     let connection = Connection::new(([127, 0, 0, 1], 1).into(), None, None, None);
     let serving = tokio::spawn(async move {
         let builders = Builders::new(100);

@@ -108,7 +108,9 @@ def result(found: Findings) -> LabResult:
         ],
         expect=[
             *(
-                _expected(row, point.value, _ratio(point, made, row.measure, row.arm, row.to))
+                _budget(row, point)
+                if row in point.observed.budgets
+                else _expected(row, point.value, _ratio(point, made, row.measure, row.arm, row.to))
                 for point, made in judged
                 for row in point.form.expect
             ),
@@ -202,6 +204,27 @@ def _expected(row: Expect, at: SweepValue | None, ours: OurRatio | None) -> Expe
         ratio=None if ours is None else ours.ratio,
         interval=None if ours is None else (ours.low, ours.high),
         met=met,
+    )
+
+
+def _budget(row: Expect, point: Point) -> ExpectedRatio:
+    """A gate that is a question of its own: the answer that `spending` gives."""
+    table = paired.Table(point.observed)
+    judged = table.budget(row)
+    interval = None if judged is None else judged.interval
+    side = looks.side(point.observed.looks, table.blocks)
+    return ExpectedRatio(
+        measure=row.measure,
+        arm=row.arm,
+        to=row.to,
+        at=point.value,
+        low=row.low,
+        high=row.high,
+        ratio=None if interval is None else interval.centre,
+        interval=None if interval is None else (interval.low, interval.high),
+        met=None if judged is None else judged.met,
+        level=round(1 - 2 * side, 6),
+        p=None if judged is None else judged.p,
     )
 
 

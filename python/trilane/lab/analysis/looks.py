@@ -8,14 +8,17 @@ shares, whatever the noise, the correlation of the looks, and the reason to stop
 
 The looks lie a factor of `GROWTH` apart. A later one gets more of the 5 %, in proportion to its
 blocks: where all looks are needed little is lost, and the first still sees what is large.
+
+A run with budgets may end once these are decided instead. They are questions of their own, and what
+each look may spend on them is planned by `spending`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from trilane.lab.analysis import familywise
+from trilane.lab.analysis import familywise, spending
 from trilane.lab.analysis.stats import ALPHA
 from trilane.lab.model.comparison import Comparison, Finding, Look, Ratio
 
@@ -36,8 +39,32 @@ _ORDINALS = (
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
-def planned(most: int) -> list[Look]:
-    """The looks of a run of at most `most` blocks, the last of them at `most`."""
+def planned(most: int, *, budgets: bool = False) -> list[Look]:
+    """The looks of a run of at most `most` blocks, the last of them at `most`.
+
+    With `budgets` it ends once these are decided, and each look has a share for them besides.
+    """
+    if not budgets:
+        places = _places(most, familywise.smallest_p, _shares)
+        return [
+            Look(blocks=blocks, alpha=share)
+            for blocks, share in zip(places, _shares(places), strict=True)
+        ]
+    places = _places(most, spending.smallest_p, spending.levels)
+    return [
+        Look(blocks=blocks, alpha=share, side=round(side, 6))
+        for blocks, share, side in zip(
+            places, _shares(places), spending.levels(places), strict=True
+        )
+    ]
+
+
+def _places(
+    most: int,
+    smallest_p: Callable[[int], float],
+    shares: Callable[[Sequence[int]], list[float]],
+) -> list[int]:
+    """After how many blocks the looks are."""
     places: list[int] = []
     place = float(FIRST)
     while round(place) * _LEAST_GROWTH < most:
@@ -45,12 +72,9 @@ def planned(most: int) -> list[Look]:
         place *= GROWTH
     places.append(most)
     # A look that could claim nothing, even where all blocks agree, would waste its share.
-    while len(places) > 1 and familywise.smallest_p(places[0]) > _shares(places)[0]:
+    while len(places) > 1 and smallest_p(places[0]) > shares(places)[0]:
         del places[0]
-    return [
-        Look(blocks=blocks, alpha=share)
-        for blocks, share in zip(places, _shares(places), strict=True)
-    ]
+    return places
 
 
 def _shares(places: Sequence[int]) -> list[float]:
@@ -73,16 +97,27 @@ def alpha(looks: Sequence[Look], blocks: int) -> float:
     return ALPHA if number is None else looks[number].alpha
 
 
-def ended(looks: Sequence[Look], made: Comparison) -> int | None:
+def side(looks: Sequence[Look], blocks: int) -> float:
+    """The chance of a wrong answer about a budget that so many blocks may take."""
+    number = reached(looks, blocks)
+    told = None if number is None else looks[number].side
+    return spending.SIDE if told is None else told
+
+
+def ended(
+    looks: Sequence[Look], made: Comparison, budgets: Sequence[bool | None] = ()
+) -> int | None:
     """Number, from 1, of the look at which a run with these results ends; None where it goes on.
 
-    It ends where no comparison of the measure that decides is left that more blocks could decide.
+    It ends where no comparison of the measure that decides is left that more blocks could decide;
+    a run that decides about budgets where none of `budgets` is None: neither met nor breached.
     """
     blocks = made.plan.blocks_done
     number = reached(looks, blocks)
-    if number is None or looks[number].blocks != blocks or _open(made):
+    if number is None or looks[number].blocks != blocks:
         return None
-    return number + 1
+    open_ = _open(made) if looks[number].side is None else None in budgets
+    return None if open_ else number + 1
 
 
 def _open(made: Comparison) -> bool:
@@ -110,7 +145,8 @@ def announced(looks: Sequence[Look]) -> str:
     """What is planned, for people, before anything is measured."""
     *before, last = (look.blocks for look in looks)
     places = f"{', '.join(map(str, before))} and at most {last}" if before else f"at most {last}"
-    return f"ends once it is decided: looks after {places} blocks"
+    what = "it is" if looks[0].side is None else "its budgets are"
+    return f"ends once {what} decided: looks after {places} blocks"
 
 
 def said(made: Comparison) -> str | None:
@@ -123,16 +159,22 @@ def said(made: Comparison) -> str | None:
     nth = f"the {_word(_ORDINALS, number + 1)} of {_word(_NUMBERS, count)} looks"
     where = f"{nth if count > 1 else 'the only look'}, after {plan.blocks_done} of at most "
     where += f"{plan.blocks} blocks"
+    side = plan.looks[number].side
+    before = plan.blocks_done < plan.looks[number].blocks
     if plan.ended_at is None:
-        before = plan.blocks_done < plan.looks[number].blocks
-        how = f"not decided {'before' if before else 'at'} {where}"
+        what = "not decided" if side is None else "not every budget is decided"
+        how = f"{what} {'before' if before else 'at'} {where}"
+    elif side is not None:
+        how = f"ended at {where}: more of them decide nothing about a budget"
     elif all(row.finding in _DECISIVE for row in _deciding(made)):
         how = f"decided at {where}"
     else:
         how = f"ended at {where}, as more of them cannot decide what is open"
     again = {sample.block for arm in made.arms for sample in arm.samples if sample.again}
     redone = f"{len(again)} of {plan.blocks_done} blocks were disturbed and made again"
-    return "; ".join([how, *([redone] if again else []), f"intervals {percent(plan.level)}"])
+    levels = f"intervals {percent(plan.level)}"
+    levels += "" if side is None else f", of budgets {percent(1 - 2 * side)}"
+    return "; ".join([how, *([redone] if again else []), levels])
 
 
 def _word(words: Sequence[str], number: int) -> str:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from trilane.lab.analysis import bodies, family, ledger, looks, stats, verdict
+from trilane.lab.analysis import bodies, family, ledger, looks, spending, stats, verdict
 from trilane.lab.analysis.family import Case
 from trilane.lab.analysis.stats import Floats
+from trilane.lab.experiment.form import Expect
 from trilane.lab.model.arm import Arm
 from trilane.lab.model.comparison import (
     SCHEMA,
@@ -28,7 +29,7 @@ from trilane.lab.model.comparison import (
     Summary,
     Unit,
 )
-from trilane.lab.model.measures import RACE, RATE, Beside, Measure
+from trilane.lab.model.measures import BY_NAME, RACE, RATE, Beside, Measure
 from trilane.lab.model.record import Verdict
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
@@ -73,6 +74,9 @@ class Observed:
     """Questions beside the comparisons with the baseline: the name of each, and its pairs."""
     looks: Sequence[Look] = ()
     """When the results are looked at, to end once they decide; none where `blocks` are fixed."""
+    budgets: Sequence[Expect] = ()
+    """Gates that are questions of their own (`spending`), which a run until it is decided decides.
+    """
 
 
 def compare(observed: Observed) -> Comparison:
@@ -132,14 +136,18 @@ def compare(observed: Observed) -> Comparison:
         verdict="",
     )
     # What follows from the numbers.
-    numbers = structs.replace(numbers, plan=_ended(numbers))
+    found = [table.budget(row) for row in observed.budgets]
+    # What cannot be judged, because an arm is invalid or tells nothing, more blocks do not mend.
+    met = [judged.met for judged in found if judged is not None]
+    numbers = structs.replace(numbers, plan=_ended(numbers, met))
     believed = structs.replace(numbers, validity=verdict.validity(numbers, different))
     return structs.replace(believed, verdict=verdict.sentence(believed, different))
 
 
-def _ended(numbers: Comparison) -> BlockPlan:
+def _ended(numbers: Comparison, budgets: Sequence[bool | None]) -> BlockPlan:
     """The plan, with the look that ended it."""
-    plan = structs.replace(numbers.plan, ended_at=looks.ended(numbers.plan.looks, numbers))
+    ended_at = looks.ended(numbers.plan.looks, numbers, budgets)
+    plan = structs.replace(numbers.plan, ended_at=ended_at)
     return structs.replace(plan, order=plan.order[: plan.wanted])
 
 
@@ -247,6 +255,21 @@ class Table:
         return [
             structs.replace(rows[key], finding=key[0].ranked(rows[key].finding)) for key in keys
         ]
+
+    def budget(self, row: Expect) -> spending.Judged | None:
+        """What the blocks say of a gate; None where an arm is not here, is invalid or untold."""
+        names = {arm.name for arm in self._observed.arms}
+        if not {row.arm, row.to} <= names or not self.comparable(row.arm, row.to):
+            return None
+        measure = BY_NAME[row.measure]
+        return spending.judge(
+            stats.log_ratios(self.values(row.arm, measure), self.values(row.to, measure)),
+            row.low,
+            row.high,
+            seed=self._observed.seed,
+            side=looks.side(self._observed.looks, self.blocks),
+            aa=stats.centre(self.repeated((row.arm, row.to), measure)),
+        )
 
     def _case(self, measure: Measure, arm: str, to: str) -> Case:
         return Case(

@@ -2,12 +2,13 @@
 
     python -m trilane.lab.analysis.simulation [--tables N] [--seed N] [--recorded RUN …]
 
-prints four tables. The first tells how often a race claims a difference that is not there, in its
+prints five tables. The first tells how often a race claims a difference that is not there, in its
 whole table and in the measure that decides, and how often it finds one that is, in the measure that
 decides and in another; the second tells the same of "no difference". Beside what is found stands
 what the test alone finds: the signed-rank test with Holm's correction over the pairs of the
 measure, without interval and veto. The third is of races that end once they are decided (`looks`),
-the fourth of what `trilane compare` claims about two races of the same arms (`unpaired`).
+the fourth of what `trilane compare` claims about two races of the same arms (`unpaired`), the fifth
+of what `trilane ab` says of a budget (`spending`).
 `docs/method-simulation.md` has a print and what it means (METHOD §3).
 
 The noise is that of a model, or of the runs of races that were kept, each named as `trilane report`
@@ -17,8 +18,6 @@ takes it; `--keep` writes that into a file, which `--recorded` takes as well.
 from __future__ import annotations
 
 import argparse
-import math
-import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,10 +29,17 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from trilane.lab import blocks as order
-from trilane.lab.analysis import familywise, looks, recorded_noise, stats, unpaired
+from trilane.lab.analysis import (
+    familywise,
+    looks,
+    recorded_noise,
+    simulated_budgets,
+    stats,
+    unpaired,
+)
 from trilane.lab.analysis.recorded_noise import Recorded
 from trilane.lab.analysis.simulated_noise import MODELS, Noise, recorded
+from trilane.lab.analysis.simulated_races import races
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.model.comparison import Look
 from trilane.lab.storage import journal, store
@@ -44,8 +50,6 @@ Claims: TypeAlias = NDArray[np.bool_]
 
 RESAMPLES = 499
 MARGIN = 0.05
-_DRIFT = 0.05
-"""What a block of the model differs from the next, standard deviation of the logarithm."""
 # Of the measures of a race (`measures.RACE`).
 DECIDING, CPU = 0, 3
 
@@ -125,8 +129,8 @@ def simulate(
     pairs = list(combinations(range(arms), 2))
     counts = np.zeros(8)
     differs = _differing(noise.measures, pairs, effects or {})
-    races = _races(noise, arms, blocks, seed, effects or {})
-    for number, (first, second) in zip(range(tables), races, strict=False):
+    drawn = races(noise, arms, blocks, seed, effects or {})
+    for number, (first, second) in zip(range(tables), drawn, strict=False):
         said = judged(first, second, pairs, number)
         false, equal = said.different & ~differs, said.equal & differs
         there = differs[:, 0]
@@ -158,8 +162,8 @@ def simulate_until_decided(
     planned = looks.planned(most)
     differs = _differing(noise.measures, pairs, effects or {})
     counts, taken = np.zeros(5), []
-    races = _races(noise, arms, most, seed, effects or {})
-    for number, (first, second) in zip(range(tables), races, strict=False):
+    drawn = races(noise, arms, most, seed, effects or {})
+    for number, (first, second) in zip(range(tables), drawn, strict=False):
         blocks, said = _until_decided(first, second, pairs, number, planned)
         taken.append(blocks)
         fixed = judged(first, second, pairs, number)
@@ -213,11 +217,11 @@ def simulate_compared(
     pairs = list(combinations(range(arms), 2))
     planned = looks.planned(most)
     claimed = 0
-    races = _races(noise, arms, most, seed, effects or {})
+    drawn = races(noise, arms, most, seed, effects or {})
     for number in range(tables):
         sides = []
         for ends in early:
-            first, second = next(races)
+            first, second = next(drawn)
             blocks = _until_decided(first, second, pairs, number, planned)[0] if ends else most
             values = np.where(np.isnan(second), first, (first + second) / 2)
             sides.append(values[:, :blocks, DECIDING])
@@ -240,29 +244,6 @@ def _differing(
     differs = np.zeros((measures, len(pairs)), dtype=np.bool_)
     differs[list(effects)] = [1 in pair for pair in pairs]
     return differs
-
-
-def _races(
-    noise: Noise, arms: int, blocks: int, seed: int, effects: Mapping[int, float]
-) -> Iterator[tuple[Floats, Floats]]:
-    """Races without end, of each the logarithms of its first and of its second runs.
-
-    By arm, block and measure; NaN: none.
-    """
-    chance = np.random.default_rng(seed)
-    shuffle = random.Random(seed)  # noqa: S311 - reproducible, not secret
-    names = [str(arm) for arm in range(arms)]
-    while True:
-        deviations = noise.draw(chance, blocks * (arms + 1))
-        slots = np.full((2, arms, blocks, deviations.shape[1]), np.nan)
-        runs = iter(deviations)
-        for block in range(blocks):
-            drift = chance.normal(0, _DRIFT)
-            for position, (arm, slot) in enumerate(order.shuffled(names, block, shuffle, aa=True)):
-                slots[slot, int(arm), block] = next(runs) + drift + noise.trend * position
-        for measure, effect in effects.items():
-            slots[:, 1, :, measure] += math.log1p(effect)
-        yield slots[0], slots[1]
 
 
 def judged(
@@ -447,6 +428,8 @@ def main(arguments: Sequence[str]) -> int:
         report_until_decided(drawn, UNTIL_DECIDED, asked.tables, asked.seed),
         [""],
         report_compared(drawn, UNTIL_DECIDED, asked.tables, asked.seed),
+        [""],
+        simulated_budgets.report(drawn, asked.tables, asked.seed),
     )
     for line in lines:
         sys.stdout.write(f"{line}\n")

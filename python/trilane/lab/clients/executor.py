@@ -8,14 +8,21 @@ from pathlib import Path
 
 from msgspec import structs
 
-from trilane.lab.clients import as_run, contender_run, engine_run, go_bench, syscalls
+from trilane.lab.clients import (
+    as_run,
+    command_run,
+    contender_run,
+    engine_run,
+    go_bench,
+    syscalls,
+)
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.engine_run import EnginePlan, Misused
 from trilane.lab.clients.go_bench import Module
 from trilane.lab.clients.plan import contender_plan
 from trilane.lab.clients.reference import UNREAD, Reference
 from trilane.lab.experiment.form import Form
-from trilane.lab.experiment.vocabulary import GO_BENCH
+from trilane.lab.experiment.vocabulary import COMMAND, GO_BENCH
 from trilane.lab.experiment.workload import ArmSpec, Workload
 from trilane.lab.machine.meter import Meter
 from trilane.lab.model.arm import ENGINE
@@ -30,7 +37,9 @@ from trilane.lab.processes.place import HERE, Place
 from trilane.lab.processes.proc import LOOPBACK, Interface
 from trilane.lab.processes.supervisor import ProcessFailed
 from trilane.lab.storage import store
+from trilane.lab.targets import target_config
 from trilane.lab.targets.calls import Call
+from trilane.lab.targets.servers import Counted
 
 # What a run may take beyond its own work: start-up, handshakes, report.
 _SLACK_S = 30.0
@@ -41,6 +50,8 @@ _PROBE_REQUESTS = 2
 # A server that is not ours may drop what it does not speak instead of refusing it.
 _PROBE_TIMEOUT_S = 5.0
 _TRIES = 4
+ORIGIN = "origin"
+"""The placeholder of a command that stands for scheme, host and port of its server."""
 # Of a search, which ends long before.
 _MOST_RUNS = 100
 
@@ -68,6 +79,8 @@ class Setting:
     """The module of the arm's benchmark, and the test binary that has it."""
     server_pids: Sequence[int] = ()
     """Processes of the server; none where it is not ours."""
+    count: Callable[[], Counted] | None = None
+    """Asks the server what it has counted; None where it does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +104,7 @@ class Executor:
         """
         form = self.form
         workload = replace(form.workload, warmup_requests=0, warmup_s=0.0, repeat=1)
-        least = _PROBE_REQUESTS
+        least = 1 if is_command(self.arm) else _PROBE_REQUESTS
         if self.command is None and workload.kind == "urls":
             least = 1
             if not self.setting.server_pids:
@@ -126,11 +139,14 @@ class Executor:
         """One run, and what the server spent on it; raises `RunFailed`."""
         if self.setting.benchmark is not None:
             run, server = self._benchmark(name, *self.setting.benchmark)
+        elif is_command(self.arm):
+            run, server = self._command()
         elif self.command is None:
             run, server = self._engine(name)
         else:
             run, server = self._contender(name, self.setting.place.command(self.command()))
-        if SYSCALLS.name in self.form.measures and self.setting.benchmark is None:
+        ours = self.setting.benchmark is not None or is_command(self.arm)
+        if SYSCALLS.name in self.form.measures and not ours:
             run = structs.replace(run, syscalls=self._syscalls())
         return run, server
 
@@ -160,6 +176,16 @@ class Executor:
         cost = None if meter is None else meter.stop(run)
         # The server is a part of the process that was measured.
         return run, cost and structs.replace(cost, cpu_us_per_request=None, busy=None)
+
+    def _command(self) -> tuple[Run, ServerCost | None]:
+        workload, setting = self.form.workload, self.setting
+        asked = as_run.Asked(self.arm, workload, setting, setting.origin, store.now())
+        run = command_run.run(asked, meter=setting.meter, count=setting.count)
+        cost = None if setting.meter is None else setting.meter.stop(run)
+        if cost is not None and setting.count is None:
+            # Nobody knows how many requests it made, if it made any.
+            cost = structs.replace(cost, cpu_us_per_request=None, busy=None)
+        return run, cost
 
     def _contender(self, name: str, command: Sequence[str]) -> tuple[Run, ServerCost | None]:
         workload, setting = self.form.workload, self.setting
@@ -254,6 +280,23 @@ def is_engine(arm: ArmSpec) -> bool:
 def is_benchmark(arm: ArmSpec) -> bool:
     """Whether the arm is a benchmark of Go's."""
     return arm.client == GO_BENCH
+
+
+def is_command(arm: ArmSpec) -> bool:
+    """Whether the arm is a command, timed from outside."""
+    return arm.client == COMMAND
+
+
+def is_contender(arm: ArmSpec) -> bool:
+    """Whether the arm is run by a client of the folder of contenders."""
+    return not (is_engine(arm) or is_benchmark(arm) or is_command(arm))
+
+
+def has_server(arm: ArmSpec) -> bool:
+    """Whether the arm asks a server of the testbed's."""
+    if is_command(arm):
+        return ORIGIN in target_config.placeholders(arm.command or "")
+    return not is_benchmark(arm)
 
 
 def _finish(command: Sequence[str], log: Path, limit_s: float) -> None:

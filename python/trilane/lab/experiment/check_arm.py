@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from trilane.lab.experiment import networks
 from trilane.lab.experiment.bad_experiment import BadExperiment, Key, at_least
 from trilane.lab.experiment.vocabulary import (
+    COMMAND,
     ENGINE_FLAGS,
     GO_BENCH,
     GO_FLAGS,
@@ -71,6 +72,7 @@ def check_arm(arm: ArmSpec, kind: str, values: tuple[Value, ...] | None, key: Ke
     _congestion_control(arm, key)
     _call(arm, kind, key)
     _benchmark(arm, kind, key)
+    _command(arm, kind, key)
     if not arm.tls and arm.version != "h1":
         problem = "is for h1: h2c is HTTP/2 without TLS, and h3 has none without"
         raise BadExperiment(problem, (*key, "tls"))
@@ -174,6 +176,25 @@ def _benchmark(arm: ArmSpec, kind: str, key: Key) -> None:
     if not FOLDER.fullmatch(arm.server) or arm.server == EMBEDDED:
         problem = "is the folder of servers/ that is the Go module: write its name"
         raise BadExperiment(problem, (*key, "server"))
+
+
+def _command(arm: ArmSpec, kind: str, key: Key) -> None:
+    if (kind == COMMAND) != (arm.client == COMMAND):
+        problem = f'client = "{COMMAND}" and a workload of kind = "{COMMAND}" go together'
+        raise BadExperiment(problem, (*key, "client"))
+    if kind != COMMAND:
+        for part in ("command", "folder"):
+            if getattr(arm, part) is not None:
+                raise BadExperiment(f'goes with client = "{COMMAND}"', (*key, part))
+        return
+    if not (arm.command or "").strip():
+        raise BadExperiment("is empty: what is to be timed?", (*key, "command"))
+    if arm.folder is None or not PLACE.fullmatch(arm.folder):
+        problem = f"{arm.folder!r} is not the absolute path of a folder"
+        raise BadExperiment(problem, (*key, "folder"))
+    if arm.strategy != "serial" or arm.network:
+        part = "network" if arm.network else "strategy"
+        raise BadExperiment("the command decides that: leave it out", (*key, part))
 
 
 def _concurrency(arm: ArmSpec, key: Key) -> None:

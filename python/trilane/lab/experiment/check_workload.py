@@ -6,7 +6,7 @@ import re
 
 from trilane.lab.experiment.bad_experiment import BadExperiment, Key, at_least
 from trilane.lab.experiment.form import Sweep
-from trilane.lab.experiment.vocabulary import KINDS
+from trilane.lab.experiment.vocabulary import COMMAND, KINDS
 from trilane.lab.experiment.words import is_not
 from trilane.lab.experiment.workload import BODY_BYTES, Workload
 
@@ -14,7 +14,7 @@ METHOD = re.compile(r"[A-Z]+")
 # Keys that belong to one kind only.
 OF_KIND = {"urls": ("paths",), "index": ("index", "item"), "crawl": ("start",)}
 # Kinds that a duration may end.
-TIMED = frozenset({"urls", "call", "benchmark"})
+TIMED = frozenset({"urls", "call", "benchmark", COMMAND})
 _BROUGHT = (
     *("method", "body", "body_file", "content_type", "discard", "gzip"),
     *("repeat", "repeat_processes"),
@@ -33,7 +33,7 @@ _EXAMPLES = {
 
 def check_workload(workload: Workload, sweep: Sweep | None, key: Key) -> None:
     """Refuse what cannot be sent, or says its length twice or not at all."""
-    if workload.kind not in KINDS:
+    if workload.kind not in {*KINDS, COMMAND}:
         raise BadExperiment(is_not("kind of workload", workload.kind, KINDS), (*key, "kind"))
     _paths(workload, key)
     _brought(workload, sweep, key)

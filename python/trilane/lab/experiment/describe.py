@@ -18,6 +18,7 @@ _PLAIN = {
     "at": "all",
     "message": "",
     "benchmark": "",
+    "command": "",
     "rate": "",
     "congestion control": "",
     "flags": "",
@@ -27,6 +28,7 @@ _PLAIN = {
 _FIXED = {
     "call": ("arm", "version", "in flight", "server", "message"),
     "benchmark": ("arm", "client", "version", "benchmark"),
+    "command": ("arm", "command"),
 }
 _FIXED_OTHERS = ("arm", "client", "version", "strategy", "in flight")
 PUBLISHED_COLUMNS = ("measure", "arm", "to", "at", "published", "ratio", "where")
@@ -162,6 +164,8 @@ def _asked(form: Form) -> str:
         return "GetBook of the library, as each arm writes it"
     if work.kind == "benchmark":
         return "one process of `go test -bench` for each run, client and server in it"
+    if work.kind == "command":
+        return "a command, timed from outside, again and again in each run"
     others = len(work.paths) - 1
     rest = f" and {others} more path{'s' if others > 1 else ''} in turn" if others else ""
     return f"{work.method} {work.paths[0]}{rest}"
@@ -181,6 +185,7 @@ def _length(form: Form) -> str:
         "crawl": "page",
         "call": "call",
         "benchmark": "iteration",
+        "command": "execution",
     }[work.kind]
     most = "at most " if work.kind in {"index", "crawl"} else ""
     return f"{most}{work.count:,} {counted}{'' if work.count == 1 else 's'}"
@@ -197,6 +202,7 @@ def _facts(arm: ArmSpec) -> dict[str, str]:
         "server": arm.server,
         "message": _message(arm),
         "benchmark": arm.benchmark or "",
+        "command": arm.command or "",
         "rate": "" if arm.rate is None else f"{value_text(arm.rate)}/s",
         "network": arm.network or "direct",
         "congestion control": arm.congestion_control or "",

@@ -17,6 +17,7 @@ from trilane.lab.experiment.bad_experiment import BadExperiment
 from trilane.lab.experiment.check import check
 from trilane.lab.experiment.form import Form
 from trilane.lab.model.documents import Json
+from trilane.lab.model.revision import MeasuredRevision
 
 SCHEMA = "trilane.experiment/1"
 
@@ -48,6 +49,8 @@ class Experiment:
     """The file it was read from."""
     race: bool = False
     """Made of the flags of `trilane race`: it has one form, whose arms a server need not serve."""
+    revisions: tuple[MeasuredRevision, ...] = ()
+    """What its arms are revisions of (`trilane ab`), for the history of a branch."""
 
     def __post_init__(self) -> None:
         check(self)

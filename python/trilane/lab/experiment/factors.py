@@ -34,7 +34,7 @@ _SAME = {
 # natural differs by version, such as 200 connections of one stream and one of 200.
 _SHAPE = ("connections", "streams", "threads", "processes", "chunk")
 _ALWAYS = (
-    *("network", "congestion_control", "gzip", "headers", "benchmark"),
+    *("network", "congestion_control", "gzip", "headers", "benchmark", "command"),
     *("flags", "server_flags"),
 )
 

@@ -22,6 +22,10 @@ class Stats:
     """One arm runs twice in every block, the arms in turn, which shows the noise."""
     until_decided: bool = False
     """The run looks at its results and ends once they decide (`analysis/looks`)."""
+    budgets: bool = False
+    """What is expected are budgets, announced beforehand and judged each by itself, and a run until
+    it is decided ends once they are (`analysis/spending`).
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from trilane.lab.model import measures
-from trilane.lab.model.arm import GRPC_MODES, MESSAGES, TITLES, VERSIONS
+from trilane.lab.model.arm import COMMAND, GRPC_MODES, MESSAGES, TITLES, VERSIONS
 
 __all__ = [
+    "COMMAND",
     "ENGINE_FLAGS",
     "FACTORS",
     "GO_BENCH",
@@ -44,6 +45,7 @@ KINDS = {
     "call": "one call of a service, in the format of each arm",
     "benchmark": "the benchmark of each arm, as `go test -bench` runs it",
 }
+"""Of experiment files. `COMMAND` is one more, of `trilane ab` alone."""
 
 FACTORS = {
     "version": "the version of HTTP",

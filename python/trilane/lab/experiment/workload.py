@@ -51,6 +51,8 @@ class ArmOptions(TypedDict, total=False):
     mode: str
     tls: bool
     benchmark: str
+    command: str
+    folder: str
     rate: float
     flags: tuple[str, ...]
     server_flags: tuple[str, ...]
@@ -93,6 +95,11 @@ class ArmSpec:
     """False: HTTP/1.1 without TLS, from where the server speaks h2c."""
     benchmark: str | None = None
     """`go-bench`: name of the benchmark, parts joined by `/`."""
+    command: str | None = None
+    """`command`: what is timed, for a shell; `{origin}` is the server, `{cacert}` the PEM file of
+    the authority to trust. Without `{origin}` it has no server."""
+    folder: str | None = None
+    """`command`: the absolute path of the folder that it is started in."""
     rate: float | None = None
     """Open model: requests per second, over all connections, whatever the responses do; None: each
     request follows a response."""
@@ -122,7 +129,7 @@ class Workload:
     """The requests of a form, the same for every arm."""
 
     kind: str = "urls"
-    """`urls`, `index`, `crawl`, `call` or `benchmark`."""
+    """`urls`, `index`, `crawl`, `call`, `benchmark` or `command`."""
     paths: tuple[str, ...] = ("/hello",)
     """`urls`: taken in turn."""
     index: str | None = None
@@ -132,7 +139,7 @@ class Workload:
     start: str | None = None
     """`crawl`: the first page."""
     count: int | None = None
-    """Requests; `index`: ids at most; `crawl`: pages at most."""
+    """Requests; `index`: ids at most; `crawl`: pages at most; `command`: how often it is run."""
     duration_s: float | None = None
     """Instead of a count: length of the workload in seconds."""
     method: str = "GET"
@@ -163,6 +170,9 @@ class Workload:
     """What has to hold, such as `p99<10ms`: each run is a search for the highest rate at which it
     does, made of runs of `duration_s`, and the rate of an arm is where it begins.
     """
+
+    prepare: str | None = None
+    """`command`: a shell command that is run before it each time, in its folder, and not timed."""
 
     def arm(
         self, client: str, version: str, strategy: str = "serial", **options: Unpack[ArmOptions]

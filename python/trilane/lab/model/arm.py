@@ -18,6 +18,8 @@ TITLES: dict[str, str] = {
 }
 ENGINE = "engine"
 """The client that is our own load engine; `trilane` is the Python client."""
+COMMAND = "command"
+"""The client that is a command of the user's, timed from outside."""
 EMBEDDED = "embedded"
 """The server that is our own."""
 ArmName: TypeAlias = Text
@@ -47,9 +49,11 @@ class Arm(Record, frozen=True, kw_only=True, omit_defaults=False):
     title: str
     """Name for people, such as `HTTP/2`."""
     version: Version
-    """HTTP version."""
+    """HTTP version; of a command that is timed from outside it says nothing."""
     client: str = ENGINE
-    """`engine` for our load engine, or a client under test."""
+    """`engine` for our load engine, `command` for a command that is timed from outside, or a client
+    under test.
+    """
     strategy: str = "load"
     """How requests are kept in flight: `load` in a race."""
     session: bool | None = None

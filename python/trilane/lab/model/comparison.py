@@ -54,6 +54,11 @@ class Look(Record, frozen=True):
     """Chance of a false claim that the table of this look may take; all looks together take at
     most 0.05.
     """
+    side: Share | None = None
+    """Of a run that ends once its budgets are decided: chance of a wrong answer about a budget at
+    this look, each end of a budget's interval by itself; all looks together take at most 0.025.
+    Absent in other runs.
+    """
 
 
 class BlockPlan(Record, frozen=True):

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from trilane.lab.model.arm import ArmName
 from trilane.lab.model.beside import OtherTool
-from trilane.lab.model.comparison import Fact, Finding, Floor, Margin, Shown, Summary
+from trilane.lab.model.comparison import (
+    BlockPlan,
+    Fact,
+    Finding,
+    Floor,
+    Margin,
+    Shown,
+    Summary,
+)
 from trilane.lab.model.manifest import Kind, Status
-from trilane.lab.model.record import Count, Record, SweepValue, Time
+from trilane.lab.model.record import Count, PositiveAmount, Record, Share, SweepValue, Time
 from trilane.lab.model.validity import Validity
 
 SCHEMA: Literal["trilane.contrast/1"] = "trilane.contrast/1"
 ValueUnit: TypeAlias = Literal["block", "run", "file"]
 Scope: TypeAlias = Literal["workload", "machine", "software"]
+BudgetVerdict: TypeAlias = Literal["met", "undecided", "breached"]
 
 
 class Source(Record, frozen=True):
@@ -54,6 +63,8 @@ class ContrastSide(Record, frozen=True):
     """Machine id: a hash of CPU model, usable CPUs and the kernel's major version; null when
     unknown or more than one.
     """
+    revision: str | None = None
+    """Commit that was measured, in hexadecimal digits; absent where none is known."""
 
 
 class SharedArm(Record, frozen=True):
@@ -96,15 +107,21 @@ class Shift(Record, frozen=True, omit_defaults=False):
     unknown.
     """
     ratio: float | None = None
-    """B / A: Hodges-Lehmann shift of the logarithms; null below two values on a side."""
+    """B / A: Hodges-Lehmann shift of the logarithms; null below two values on a side. Where the
+    sides are `paired`, the centre of the ratios within blocks.
+    """
     low: float | None = None
-    """Lower end of its 95 % interval: bootstrap of both sides, widened for small samples."""
+    """Lower end of its 95 % interval: bootstrap of both sides, widened for small samples; where the
+    sides are `paired`, of the level of the plan.
+    """
     high: float | None = None
     """Upper end."""
     p: float | None = None
-    """Exact Mann-Whitney, two-sided."""
+    """Exact Mann-Whitney, two-sided; where the sides are `paired`, exact Wilcoxon signed-rank."""
     p_holm: float | None = None
-    """Adjusted by Holm over the arms and points of the measure."""
+    """Adjusted by Holm over the arms and points of the measure; where the sides are `paired`, as
+    in `trilane.comparison/1`.
+    """
     p_tost: float | None = None
     """Two one-sided tests against the margin, adjusted likewise."""
     finding: Finding = "undecided"
@@ -163,10 +180,39 @@ class JudgedGate(Record, frozen=True):
     """Where it looked."""
 
 
-class Contrast(Record, frozen=True):
-    """Two runs set side by side (`trilane compare --format json`).
+class Budget(Record, frozen=True):
+    """One --budget of `trilane ab`: how far B may be from A."""
 
-    How each arm of B differs from the same arm of A.
+    text: str
+    """As it was typed."""
+    measure: str
+    """Name of the measure."""
+    above: bool
+    """Whether it is breached above the limit; below it otherwise."""
+    limit: PositiveAmount
+    """Limit of the ratio B / A."""
+    ratio: float | None
+    """B / A within blocks; null where nothing was measured for it."""
+    interval: tuple[float, float] | None
+    """Lower and upper end of the ratio's interval; null where nothing was measured."""
+    level: Share
+    """Level of the interval."""
+    p: float | None
+    """Exact signed-rank test against the limit, one-sided, of what is claimed; null where nothing
+    was measured.
+    """
+    verdict: BudgetVerdict
+    """`met`: the whole interval lies within the limit and `p` is no larger than one side of it;
+    `breached`: likewise beyond, and farther than A/A is from 1, or nothing was measured;
+    `undecided`: neither.
+    """
+
+
+class Contrast(Record, frozen=True):
+    """Two runs set side by side (`trilane compare --format json`), or two revisions (`trilane ab`).
+
+    How each arm of B differs from the same arm of A. The sides of `trilane ab` are one run, whose
+    blocks hold both.
     """
 
     schema: Literal["trilane.contrast/1"]
@@ -203,6 +249,16 @@ class Contrast(Record, frozen=True):
     """The --fail-if expressions."""
     verdict: str
     """One sentence."""
+    paired: bool = False
+    """Whether A and B ran in the same blocks: ratios are then those within blocks; absent where it
+    is false.
+    """
+    plan: BlockPlan | None = None
+    """What was to be done, in one run with both sides; absent elsewhere."""
+    budgets: list[Budget] = field(default_factory=list)
+    """The --budget expressions; absent where there were none."""
+    interrupted: bool = False
+    """Whether Ctrl-C ended it: complete blocks are reported; absent where it is false."""
 
     @property
     def ranked(self) -> Shown:

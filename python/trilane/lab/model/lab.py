@@ -173,7 +173,15 @@ class ExpectedRatio(Pair, frozen=True):
     """
     interval: tuple[float, float] | None = None
     """The lower and the upper end of our ratio's interval, whose level is that of the plan of its
-    point; null where nothing was measured.
+    point, or `level`; null where nothing was measured.
+    """
+    level: Share | None = None
+    """Of a budget: level of the interval, each end of which may miss with half of the rest; absent
+    for other gates.
+    """
+    p: Share | None = None
+    """Of a budget: exact signed-rank p, one-sided, of the answer that the interval gives; it is not
+    given where p is more than half of 1 - `level`. Absent for other gates.
     """
 
     @property

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
+import msgspec
+
 from trilane.lab.model.arm import ENGINE
 from trilane.lab.model.comparison import Look
 from trilane.lab.model.record import Count, Positive, Record, Time
+from trilane.lab.model.revision import MeasuredRevision
 
 SCHEMA: Literal["trilane.manifest/2"] = "trilane.manifest/2"
 BEFORE: Literal["trilane.manifest/1"] = "trilane.manifest/1"
@@ -78,6 +81,17 @@ class Manifest(Record, frozen=True, omit_defaults=False):
         """The workload of the form as the experiment gave it; empty where it is not kept."""
         forms = (self.experiment or {}).get("forms") or {}
         return dict((forms.get(self.form) or {}).get("workload") or {})
+
+    @property
+    def revisions(self) -> dict[str, MeasuredRevision]:
+        """What the arms are revisions of, by their names; empty where they are none.
+
+        Raises:
+            msgspec.ValidationError: the experiment says something else.
+        """
+        told = (self.experiment or {}).get("revisions") or []
+        known = msgspec.convert(told, list[MeasuredRevision])
+        return {revision.arm: revision for revision in known}
 
     @property
     def way_on(self) -> str:

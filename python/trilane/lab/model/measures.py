@@ -163,6 +163,12 @@ MEASURES = (
     Measure("round_trips", "p50 latency in round trips", "1", _round_trips),
     Measure("user_s", "user CPU", "s", _process(lambda told: told.user_s)),
     Measure("system_s", "system CPU", "s", _process(lambda told: told.system_s)),
+    Measure(
+        "cpu_s",
+        "CPU of the whole process",
+        "s",
+        _process(lambda told: told.user_s + told.system_s),
+    ),
     Measure("cpu_percent", "CPU of the process", "%", _process(lambda told: told.cpu_percent)),
     Measure(
         "client_cpu_us_per_request",
@@ -229,6 +235,7 @@ BY_NAME = {measure.name: measure for measure in MEASURES}
 RATE, ELAPSED = BY_NAME["requests_per_s"], BY_NAME["elapsed_s"]
 CAPACITY = BY_NAME["capacity_per_s"]
 P50, P99 = BY_NAME["p50"], BY_NAME["p99"]
+WALL, CPU = BY_NAME["total_s"], BY_NAME["cpu_s"]
 USER, SYSTEM, CPU_PERCENT = BY_NAME["user_s"], BY_NAME["system_s"], BY_NAME["cpu_percent"]
 CLIENT_CPU = BY_NAME["client_cpu_us_per_request"]
 CPU_PER_GIB = BY_NAME["client_cpu_s_per_gib"]

@@ -14,6 +14,7 @@ from trilane.lab.model.arm import ArmName
 from trilane.lab.model.comparison import Shown, Summary
 from trilane.lab.model.manifest import Kind, Status
 from trilane.lab.model.record import Record, SweepValue, Time, Verdict
+from trilane.lab.model.revision import MeasuredRevision
 
 SCHEMA: Literal["trilane.summary/1"] = "trilane.summary/1"
 BROKEN: Literal["broken"] = "broken"
@@ -37,6 +38,8 @@ class ArmSummary(Record, frozen=True):
     """What the arm reached, by name of the measure; measures without a value are left out."""
     point: SweepValue | None = None
     """Value of the sweep; absent without one."""
+    revision: MeasuredRevision | None = None
+    """What the arm is a revision of; absent where it is none."""
 
 
 class RunSummary(Record, frozen=True):

@@ -21,6 +21,8 @@ from trilane.lab.processes.supervisor import READY_S, Child, Late, ProcessFailed
 
 # Programs that only root has on its PATH, and where Go's installer puts its own.
 _MORE_PLACES = ("/usr/sbin", "/usr/local/sbin", "/usr/local/go/bin")
+# They would lead git to another repository, and the builds of two trees to one folder of results.
+_OF_ANOTHER_TREE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "CARGO_TARGET_DIR")
 # The guard kills what is left, after the server's own grace.
 _CLEAR_S = 10.0
 _TAIL_BYTES = 8192
@@ -35,6 +37,11 @@ def find_program(name: str, path: str | None = None) -> str | None:
     """Where a program lies: on `path` (default: PATH) or where system programs are kept."""
     places = path if path is not None else os.environ.get("PATH", os.defpath)
     return shutil.which(name, path=os.pathsep.join([places, *_MORE_PLACES]))
+
+
+def of_one_tree() -> dict[str, str]:
+    """Our variables, without those that would lead what runs in one of two trees to another."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER_TREE}
 
 
 def cpu_numbers(text: str) -> list[int]:

@@ -32,14 +32,35 @@ class Value:
     median: float
     """In the unit of `reached`."""
     reached: Summary
+    branch: str | None = None
+    """The branch whose history is asked for: whichever arm measured it."""
 
     @property
     def question(self) -> tuple[object, ...]:
         """Equal where values answer the same question but for the workload."""
-        run, point = self.run, self.arm.point or 0
+        run, point, revision = self.run, self.arm.point or 0, self.arm.revision
         # Numbers are not compared with texts.
         at = (isinstance(point, str), point)
-        return (run.machine or "", run.form or "", run.quick, at, self.arm.arm)
+        whose: object = self.arm.arm
+        if self.branch is not None and revision is not None:
+            whose = (revision.repository, revision.command)
+        return (run.machine or "", run.form or "", run.quick, at, whose)
+
+    @property
+    def title(self) -> str:
+        """Name for people: that of the arm, or of repository, branch and command."""
+        revision = self.arm.revision
+        if self.branch is None or revision is None:
+            return self.arm.title
+        return f"{revision.repository} {self.branch}: {revision.command}"
+
+    @property
+    def software(self) -> str:
+        """What was measured: of a branch the commit, else client and version."""
+        revision = self.arm.revision
+        if self.branch is None or revision is None:
+            return self.arm.software
+        return revision.short
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +84,7 @@ class Series:
     @property
     def name(self) -> str:
         """Arm, and where it must be told, workload."""
-        title = self.arm.title
+        title = self.values[-1].title
         return title if self.workload == "a" else f"{title}, workload {self.workload}"
 
 
@@ -76,12 +97,15 @@ class History:
     unit: Unit
     """Of the values."""
     series: Sequence[Series]
+    branch: str | None = None
+    """The branch whose history it is; None: that of an experiment's arms."""
 
     def to_dict(self) -> Json:
         """As `trilane.history/1`."""
         return {
             "schema": SCHEMA,
             "experiment": self.experiment,
+            **({} if self.branch is None else {"branch": self.branch}),
             "measure": {
                 "name": self.measure.name,
                 "label": self.measure.label,
@@ -106,6 +130,7 @@ class History:
                             "median": value.median,
                             "low": value.reached.low,
                             "high": value.reached.high,
+                            **_revision(value),
                         }
                         for value in each.values
                     ],
@@ -113,6 +138,15 @@ class History:
                 for each in self.series
             ],
         }
+
+
+def _revision(value: Value) -> Json:
+    """What a value tells of the revision that was measured, if one was."""
+    revision = value.arm.revision
+    if revision is None:
+        return {}
+    told = {"repository": revision.repository, "commit": revision.commit}
+    return {**told, "branch": revision.branch, "subject": revision.subject}
 
 
 def overview(summaries: Sequence[RunSummary]) -> Json:
@@ -130,11 +164,22 @@ def read(
     form: str | None = None,
     arms: Sequence[str] = (),
     machine: str | None = None,
+    branch: str | None = None,
 ) -> History:
-    """The history of a measure; by default of what the experiment's ranking goes by."""
+    """The history of a measure; by default of what the experiment's ranking goes by.
+
+    With `branch` it is that of the commits of a branch, whichever arm they were.
+
+    Raises:
+        NoHistory: there is nothing of what was asked for.
+    """
+    if branch is not None:
+        summaries = _of_branch(summaries, branch)
     experiment = _experiment(summaries, experiment)
     those = [summary for summary in summaries if summary.experiment == experiment]
-    values = [v for summary in those if form in (None, summary.form) for v in _values(summary)]
+    values = [
+        v for summary in those if form in (None, summary.form) for v in _values(summary, branch)
+    ]
     if not values:
         which = f"{experiment} in form {form}" if form else experiment
         raise NoHistory(f"no run of {which} has a result yet")
@@ -157,18 +202,35 @@ def read(
         measure=latest.measure,
         unit=latest.reached.unit,
         series=_series(shown),
+        branch=branch,
     )
 
 
-def _values(summary: RunSummary) -> Iterator[Value]:
-    """Everything that the arms of a run reached, measure by measure."""
+def _of_branch(summaries: Sequence[RunSummary], branch: str) -> list[RunSummary]:
+    """The runs that measured a commit of a branch."""
+    told = [
+        (summary, {arm.revision.branch for arm in summary.arms if arm.revision is not None})
+        for summary in summaries
+    ]
+    found = [summary for summary, branches in told if branch in branches]
+    if not found:
+        known = sorted({name for _, branches in told for name in branches if name})
+        there = f"there is {', '.join(known)}" if known else "trilane ab measures branches"
+        raise NoHistory(f"no run has measured the branch {branch!r}: {there}")
+    return found
+
+
+def _values(summary: RunSummary, branch: str | None) -> Iterator[Value]:
+    """Everything that the arms of a run reached, measure by measure; of a branch those it is."""
     shown = {measure.name: measure for measure in summary.measures}
     for arm in summary.arms:
+        if branch is not None and (arm.revision is None or arm.revision.branch != branch):
+            continue
         for name, reached in arm.reached.items():
             measure = shown.get(name)
             if measure is None or reached.median is None:
                 continue
-            yield Value(summary, arm, measure, reached.median, reached)
+            yield Value(summary, arm, measure, reached.median, reached, branch)
 
 
 def _experiment(summaries: Sequence[RunSummary], asked: str | None) -> str:

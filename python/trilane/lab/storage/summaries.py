@@ -92,6 +92,7 @@ def _made(run: RunFolder, made_of: str) -> RunSummary:
 
 
 def _arms(run: RunFolder) -> Iterator[ArmSummary]:
+    revisions = run.manifest.revisions
     for point in run.points:
         for arm in point.comparison.arms:
             workload = conditions.workload(run, point.comparison, arm)
@@ -107,6 +108,7 @@ def _arms(run: RunFolder) -> Iterator[ArmSummary]:
                     for name, reached in arm.summary.items()
                     if reached.median is not None
                 },
+                revision=revisions.get(arm.name),
             )
 
 

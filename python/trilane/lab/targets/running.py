@@ -10,7 +10,7 @@ import contextlib
 import os
 import socket
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,8 @@ class Target:
     log: Path | None = None
     place: Place = HERE
     """Where it runs."""
+    count: Callable[[], servers.Counted] | None = None
+    """Asks it what it has counted, which raises `ServerFailed`; None where it does not count."""
 
 
 def names() -> list[str]:
@@ -220,7 +222,17 @@ def _embedded(wanted: Sequence[str], machine: _Machine, flags: Sequence[str]) ->
             **server.facts,
             "software": f"{server.facts['software']} {server.facts['version']}",
         }
-        yield Target(EMBEDDED, origins, server.cacert, server.pid, [server.pid], facts, log, place)
+        yield Target(
+            name=EMBEDDED,
+            origins=origins,
+            cacert=server.cacert,
+            pid=server.pid,
+            pids=[server.pid],
+            facts=facts,
+            log=log,
+            place=place,
+            count=server.count,
+        )
 
 
 def _elsewhere(config: ServerConfig, wanted: Sequence[str], place: Place) -> Target:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,23 @@ from trilane.lab.processes.supervisor import READY_S, Child, Late, ProcessFailed
 
 PROGRAM = (sys.executable, "-m", "trilane", "serve")
 _READY_SCHEMA = "trilane.serve/1"
+# A server answers its standard input on a thread of its own: this only ends a hang.
+_COUNT_S = 30.0
 # The default of `trilane serve --h2-streams`.
 _STREAMS = 1000
 
 
 class ServerFailed(RuntimeError):
     """A server did not come up, or did not give what it should; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What the embedded server has counted since it started."""
+
+    requests: int
+    connections: int
+    """Those that came to where requests may be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,8 @@ class Server:
     http: str
     cacert: str
     facts: Mapping[str, Any]
+    count: Callable[[], Counted]
+    """Asks it what it has counted; raises ServerFailed when it does not say."""
 
 
 @contextlib.contextmanager
@@ -93,7 +106,22 @@ def embedded(
                 "tcp_congestion_control": place.congestion_control
                 or Machine().congestion_control(),
             },
+            count=lambda: _counted(child),
         )
+
+
+def _counted(child: Child) -> Counted:
+    try:
+        child.write_line(b"count", _COUNT_S)
+        line = child.read_line("what it has counted", _COUNT_S)
+    except ProcessFailed as error:
+        raise ServerFailed(f"the embedded server {error}") from error
+    try:
+        told = json.loads(line)
+        return Counted(requests=int(told["requests"]), connections=int(told["connections"]))
+    except (ValueError, KeyError, TypeError):
+        said = f"the embedded server said {line[:200]!r} instead of what it has counted"
+        raise ServerFailed(said) from None
 
 
 def _ready(child: Child, ready_s: float) -> Json:
