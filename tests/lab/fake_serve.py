@@ -1,6 +1,7 @@
 """Stands for `trilane serve`: says that it is ready and waits for its stdin to close.
 
-FAKE_SERVE: `silent` never gets ready, `broken` says something else, `dead` ends with a message.
+FAKE_SERVE: `silent` never gets ready, `broken` says something else, `dead` ends with a message,
+`counting` answers a line by counts, `garbled` by something else, `leaving` by its end.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ def main() -> int:
     }
     sys.stdout.write(json.dumps(ready) + "\n")
     sys.stdout.flush()
-    sys.stdin.read()
+    for _ in sys.stdin:
+        if mode == "leaving":
+            return 1
+        counts = {"requests": 3, "connections": 2} if mode == "counting" else {"requests": "many"}
+        sys.stdout.write(json.dumps(counts) + "\n")
+        sys.stdout.flush()
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from peers.running import absent
+from repository import ROOT, native
 from trilane.lab.processes.launch import find_program
 
 LIMIT_S = 300
@@ -55,9 +57,9 @@ class Repository:
     folder: Path
     state: Path
 
-    def commit(self, message: str, work: int, **files: str) -> None:
+    def commit(self, message: str, effort: int, /, **files: str) -> None:
         """`files` are further ones, by their names without `.py`."""
-        files["app"] = SERVER.replace("{work}", str(work))
+        files["app"] = SERVER.replace("{work}", str(effort))
         for name, text in files.items():
             (self.folder / f"{name}.py").write_text(text)
         self.git("add", ".")
@@ -179,7 +181,7 @@ def test_a_revision_against_itself_breaches_nothing(repository: Repository) -> N
         timeout=LIMIT_S,
     )
     assert shown.returncode == 0, shown.stderr
-    assert "rate" in shown.stdout
+    assert "requests/s" in shown.stdout
 
 
 def test_what_cannot_be_had_says_why(repository: Repository, tmp_path: Path) -> None:
@@ -227,7 +229,7 @@ def test_a_command_is_timed_from_outside(repository: Repository) -> None:
     rows = {row["measure"]: row for row in result["ratios"]}
     assert rows["cpu_s"]["a"]["unit"] == "s"
     assert rows["peak_rss_bytes"]["b"]["median"] > 64 * MIB > rows["peak_rss_bytes"]["a"]["median"]
-    assert rows["total_s"]["finding"] == "higher"
+    assert rows["total_s"]["ratio"] > 1
     for run in runs(result):
         assert run["repetitions"]["count"] == 2
         # Of each time it is run, not of all of them.
@@ -300,7 +302,7 @@ def test_what_a_client_spends_on_a_request_is_counted_by_the_server(
     [budget] = result["budgets"]
     assert (budget["measure"], budget["verdict"]) == ("client_cpu_us_per_request", "breached")
     rows = {row["measure"]: row for row in result["ratios"]}
-    assert rows["requests_per_s"]["finding"] == "lower"
+    assert rows["requests_per_s"]["ratio"] < 1
     assert rows["server_cpu_us_per_request"]["a"]["median"] > 0
     for run in runs(result):
         assert (run["requests"]["ok"], run["target"]["connections"]) == (2 * REQUESTS, 2)
@@ -346,3 +348,62 @@ def test_a_client_may_ask_a_server_elsewhere(repository: Repository) -> None:
     assert "requests_per_s" not in measures
     # A try of both, and three runs in each of seven blocks.
     assert asked == ["/there"] * (2 + 3 * 7)
+
+
+def test_it_goes_on_until_its_budgets_are_decided(repository: Repository) -> None:
+    repository.commit("Work", LIGHT, work=WORK.format(work=1_000_000, memory=1))
+    repository.costly(work=WORK.format(work=6_000_000, memory=1))
+    flags = ("--until-decided", "--blocks", "30", "--repeat", "1", "--format", "json")
+    done = repository.typed("--command", COMMAND, "--budget", "cpu +30%, rss +900%", *flags)
+    assert done.returncode == 3, done.stderr
+    assert "ends once its budgets are decided: looks after 10, 14, 20 and at most 30" in done.stderr
+    result = json.loads(done.stdout)
+    assert [each["verdict"] for each in result["budgets"]] == ["breached", "met"]
+    plan = result["plan"]
+    assert plan["blocks_done"] == plan["looks"][plan["ended_at"] - 1]["blocks"] < 30
+    # An early look has wider intervals.
+    assert all(each["level"] > 0.95 for each in result["budgets"])
+
+
+def test_trilane_is_compared_with_itself(tmp_path: Path) -> None:
+    program = find_program("git")
+    if program is None or not (ROOT / ".git").exists():
+        absent("this is no checkout of git's")
+    build = f"mkdir -p target/release && ln -f -s {shlex.quote(native())} target/release/trilane"
+    rows = ["server-h3", "engine-h1", "engine-h3"]
+    done = subprocess.run(
+        [ROOT / ".ci" / "ab", *rows],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "AB_TRILANE": str(trilane(tmp_path)),
+            "AB_BASE": "HEAD",
+            "AB_HEAD": "HEAD",
+            "AB_BUILD": build,
+            "AB_BUDGET": "cpu +900%",
+            "AB_LENGTH": "100ms",
+            "AB_ARGS": f"--blocks 7 --warmup 0s --state {tmp_path} --format json --no-pin",
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each["budgets"][0]["measure"] for each in told] == [
+        "server_cpu_us_per_request",
+        "client_cpu_us_per_request",
+        "client_cpu_us_per_request",
+    ]
+    assert all(each["budgets"][0]["verdict"] == "met" for each in told)
+    subprocess.run([program, "worktree", "prune"], cwd=ROOT, check=False, timeout=LIMIT_S)
+
+
+def trilane(folder: Path) -> Path:
+    """The command of this interpreter, as a program."""
+    script = folder / "trilane"
+    script.write_text(f'#!/bin/sh\nexec {shlex.quote(PYTHON)} -m trilane "$@"\n')
+    script.chmod(0o755)
+    return script

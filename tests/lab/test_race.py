@@ -352,6 +352,28 @@ def test_a_server_that_does_not_come_up_says_why(
         pass
 
 
+@pytest.mark.parametrize(
+    ("mode", "message"),
+    [
+        ("garbled", "many.* instead of what it has counted"),
+        ("leaving", "ended with exit code 1 without saying what it has counted"),
+    ],
+)
+def test_a_server_that_does_not_count_says_so(
+    mode: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "PROGRAM", (sys.executable, str(HERE / "fake_serve.py")))
+    monkeypatch.setenv("FAKE_SERVE", "counting")
+    with servers.embedded(threads=1, cpus=None, state=None) as server:
+        assert server.count() == servers.Counted(requests=3, connections=2)
+    monkeypatch.setenv("FAKE_SERVE", mode)
+    with (
+        servers.embedded(threads=1, cpus=None, state=None) as server,
+        pytest.raises(servers.ServerFailed, match=message),
+    ):
+        server.count()
+
+
 def test_the_meter_counts_the_cpu_of_a_process() -> None:
     meter = Meter([os.getpid()], 1)
     run = altered(

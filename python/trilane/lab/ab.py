@@ -39,6 +39,7 @@ from trilane.lab.model.measures import (
     WALL,
     Measure,
 )
+from trilane.lab.model.revision import MeasuredRevision
 from trilane.lab.revisions import Repository, Revision, build
 from trilane.lab.storage.store import write_text
 from trilane.lab.targets import target_config
@@ -250,6 +251,17 @@ def experiment(flags: Flags, folder: Path, state: Path, say: Callable[[str], Non
         title=f"{repository.folder.name}: {revisions[HEAD].subject}",
         question=f"What does {flags.head} change against {flags.base}?",
         forms={FORM: form},
+        revisions=tuple(
+            MeasuredRevision(
+                arm=name,
+                repository=repository.folder.name,
+                commit=revision.commit,
+                subject=revision.subject,
+                branch=revision.branch,
+                command=flags.serve or flags.client or flags.command or "",
+            )
+            for name, revision in revisions.items()
+        ),
     )
     return Made(made, revisions, [text for text, _ in budget])
 

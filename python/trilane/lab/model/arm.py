@@ -49,7 +49,7 @@ class Arm(Record, frozen=True, kw_only=True, omit_defaults=False):
     title: str
     """Name for people, such as `HTTP/2`."""
     version: Version
-    """HTTP version."""
+    """HTTP version; of a command that is timed from outside it says nothing."""
     client: str = ENGINE
     """`engine` for our load engine, `command` for a command that is timed from outside, or a client
     under test.
