@@ -435,7 +435,7 @@ def test_an_embedded_server_that_does_not_start_ends_the_race(
 def looked(wanted: Make, monkeypatch: pytest.MonkeyPatch, *, most: int, **flags: Any) -> Wanted:
     """A race of two arms that looks after six blocks, and after `most`."""
     plan = [Look(blocks=6, alpha=0.04), Look(blocks=most, alpha=0.01)]
-    monkeypatch.setattr(looks, "planned", lambda _most: plan)
+    monkeypatch.setattr(looks, "planned", lambda _most, **_: plan)
     asked = wanted(blocks=most, versions=["h1", "h2"], **flags)
     return dataclasses.replace(asked, until_decided=True)
 

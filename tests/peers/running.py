@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .peer import Peer
 
 # What `.ci/run` does not install.
-NOT_IN_CI = ("dotnet", "CPython")
+NOT_IN_CI = ("dotnet", "CPython", "actionlint")
 
 
 def absent(reason: object) -> NoReturn:

@@ -7,6 +7,7 @@ so that a simulation on them can be made again where the race is not.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.model.comparison import Comparison
-from trilane.lab.model.measures import RACE, Beside
+from trilane.lab.model.measures import RACE, Beside, Measure
 from trilane.lab.model.record import Record
 from trilane.lab.storage import runs, store
 from trilane.lab.storage.runs import BadRun
@@ -80,20 +81,20 @@ def of_file(path: Path) -> Recorded:
         raise BadRun(f"{path} holds no noise of a race: {error}") from error
 
 
-def deviations(comparison: Comparison) -> Floats:
+def deviations(comparison: Comparison, measures: Sequence[Measure] = RACE) -> Floats:
     """What is left of the logarithms of runs without the mean of the arm and that of the block.
 
     Enlarged by what taking these two away makes them smaller; one row per run, one column for each
-    measure of a race (`measures.RACE`) up to the first that a run does not have.
+    of the measures up to the first that a run does not have.
 
     Raises:
-        ValueError: a run does not have the first measure of a race.
+        ValueError: a run does not have the first of them.
     """
     rows = [
         (
             number,
             sample.block,
-            [measure.read(sample.run, Beside(sample.server)) for measure in RACE],
+            [measure.read(sample.run, Beside(sample.server)) for measure in measures],
         )
         for number, arm in enumerate(comparison.arms)
         for sample in arm.samples
@@ -101,10 +102,10 @@ def deviations(comparison: Comparison) -> Floats:
     ]
     # NaN where a run does not tell the measure, and NaN is above nothing.
     told = np.array([values for _, _, values in rows], dtype=float)
-    whole = [bool((told[:, column] > 0).all()) for column in range(len(RACE))]
-    count = whole.index(False) if False in whole else len(RACE)
+    whole = [bool((told[:, column] > 0).all()) for column in range(len(measures))]
+    count = whole.index(False) if False in whole else len(measures)
     if not count:
-        raise ValueError(f"a run has no {RACE[0].label}: its noise cannot be drawn")
+        raise ValueError(f"a run has no {measures[0].label}: its noise cannot be drawn")
     arms = np.array([arm for arm, _, _ in rows])
     blocks = np.array([block for _, block, _ in rows])
     left: Floats = np.log(told[:, :count])

@@ -6,6 +6,7 @@ the server, or of the client in races that tell no other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ import numpy as np
 from trilane.lab.analysis import looks, spending, stats
 from trilane.lab.analysis.simulated_noise import Noise
 from trilane.lab.analysis.simulated_races import races
+from trilane.lab.analysis.stats import Floats
 from trilane.lab.model.comparison import Look
 
 # Of the measures of a race (`measures.RACE`): server CPU, and where it is not told that of clients.
@@ -47,13 +49,22 @@ class Answers:
 
 
 def simulate(
-    noise: Noise, *, effect: float, budget: float, plan: Sequence[Look], tables: int, seed: int
+    noise: Noise,
+    *,
+    effect: float,
+    budget: float,
+    plan: Sequence[Look],
+    tables: int,
+    seed: int,
+    column: int | None = None,
 ) -> Answers:
     """Judge so many comparisons in which head costs `effect` more, at each look of a plan.
 
-    A plan with one look has a fixed number of blocks.
+    A plan with one look has a fixed number of blocks. `column` is the one of the noise that is
+    judged; None: the CPU in that of a race.
     """
-    column = _CPU if noise.measures > _CPU else _CLIENT_CPU
+    if column is None:
+        column = _CPU if noise.measures > _CPU else _CLIENT_CPU
     said: list[bool | None] = []
     taken: list[int] = []
     most = plan[-1].blocks
@@ -64,12 +75,16 @@ def simulate(
         met = None
         for look in plan:
             upto = slice(look.blocks)
+            ratios, side = values[1, upto] - values[0, upto], looks.side([look], look.blocks)
+            # Drawing intervals would take most of the time: only where the test allows an answer.
+            if _test(ratios, budget) > side:
+                continue
             judged = spending.judge(
-                values[1, upto] - values[0, upto],
+                ratios,
                 0.0,
                 1 + budget,
                 seed=number,
-                side=looks.side([look], look.blocks),
+                side=side,
                 aa=stats.centre(stats.known(repeated[:, upto].ravel())),
                 resamples=RESAMPLES,
             )
@@ -83,6 +98,12 @@ def simulate(
         breached=said.count(False) / tables,
         blocks=float(np.median(taken)),
     )
+
+
+def _test(ratios: Floats, budget: float) -> float:
+    """p of the answer that is the nearer one, "met" or "breached"."""
+    beyond = ratios - math.log1p(budget)
+    return min(stats.signed_rank(beyond, "less"), stats.signed_rank(beyond, "greater"))
 
 
 def planned(most: int, *, until_decided: bool) -> list[Look]:

@@ -37,6 +37,7 @@ LEAST = 3
 PERMUTATIONS = 999
 NEWEST = 500
 """Of a longer series the newest values are looked at."""
+_ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +61,13 @@ def find(values: Sequence[float], seed: int = 1) -> list[Step]:
     skipped = max(0, len(values) - NEWEST)
     logs = np.log(np.array(values[skipped:], dtype=np.float64))
     cuts = _cuts(logs, seed)
-    edges = [0, *sorted(cuts), len(logs)]
+    edges = [0, *cuts, len(logs)]
     found = []
-    for (start, cut), (_, end) in pairwise(pairwise(edges)):
+    for ((start, cut), (_, end)), p in zip(pairwise(pairwise(edges)), cuts.values(), strict=True):
         interval = unpaired.interval(logs[start:cut], logs[cut:end], seed)
         if interval is not None:
             shift = stats.exponential(interval)
-            found.append(Step(cut + skipped, shift.centre, shift.low, shift.high, cuts[cut]))
+            found.append(Step(cut + skipped, shift.centre, shift.low, shift.high, p))
     return found
 
 
@@ -100,7 +101,7 @@ def document(history: History) -> Json:
 
 
 def _cuts(logs: Floats, seed: int) -> dict[int, float]:
-    """Where the series is cut, and the p of each cut."""
+    """Where the series is cut, in order, and the p of each cut."""
     chance = np.random.default_rng(seed)
     distances = np.abs(logs[:, None] - logs[None, :])
     cuts: dict[int, float] = {}
@@ -108,7 +109,7 @@ def _cuts(logs: Floats, seed: int) -> dict[int, float]:
         parts = list(pairwise([0, *sorted(cuts), len(logs)]))
         best, place = _best(distances, parts, [np.arange(*part) for part in parts])
         if not math.isfinite(best) or best <= 0:
-            return cuts
+            return _settled(distances, cuts)
         drawn = (
             _best(distances, parts, [chance.permutation(np.arange(*part)) for part in parts])[0]
             for _ in range(PERMUTATIONS)
@@ -117,8 +118,24 @@ def _cuts(logs: Floats, seed: int) -> dict[int, float]:
         as_large = sum(each >= best * (1 - 1e-9) for each in drawn)
         p = (1 + as_large) / (1 + PERMUTATIONS)
         if p > ALPHA:
-            return cuts
+            return _settled(distances, cuts)
         cuts[place] = p
+
+
+def _settled(distances: Floats, cuts: dict[int, float]) -> dict[int, float]:
+    """The cuts, each where it is best between its neighbours.
+
+    The first ones were made where parts were still mixed.
+    """
+    places = sorted(cuts)
+    for _ in range(_ROUNDS):
+        edges = [0, *places, len(distances)]
+        for number, (start, end) in enumerate(zip(edges, edges[2:], strict=False)):
+            part = (start if number == 0 else places[number - 1], end)
+            places[number] = _best(distances, [part], [np.arange(*part)])[1]
+        if edges[1:-1] == places:
+            break
+    return dict(zip(places, (cuts[place] for place in sorted(cuts)), strict=True))
 
 
 def _best(
