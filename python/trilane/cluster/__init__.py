@@ -1,4 +1,5 @@
-"""One load from many machines, placed and collected by dask.distributed (the extra `trilane[cluster]`).
+"""One load from many machines, which dask.distributed places, starts and collects.
 
-`load.Cluster` is what others call; `docs/cluster.md` says how a cluster is started.
+It comes with the extra `trilane[cluster]`. `load.Cluster` is what others call; `docs/cluster.md`
+says how a cluster is started.
 """
