@@ -19,6 +19,7 @@ from distributed.security import Security
 DEFAULT_PORT = 8786
 """Dask's."""
 
+_LOGGERS = ("distributed", "tornado", "asyncio")
 _SCHEMES = ("tcp", "tls")
 _KNOCK_S = 5.0
 
@@ -133,15 +134,20 @@ def connect(address: str, tls: Tls | None, limit_s: float) -> Client:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Dask does not log meanwhile: what goes wrong is said by whoever asked for it."""
-    loggers = [logging.getLogger(name) for name in ("distributed", "tornado", "asyncio")]
-    before = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
+    # Dask gives several of its loggers levels and handlers of their own.
+    names = [*logging.root.manager.loggerDict, *_LOGGERS]
+    quieted = [
+        logger
+        for logger in map(logging.getLogger, names)
+        if logger.name.partition(".")[0] in _LOGGERS and not logger.disabled
+    ]
+    for logger in quieted:
+        logger.disabled = True
     try:
         yield
     finally:
-        for logger, level in zip(loggers, before, strict=True):
-            logger.setLevel(level)
+        for logger in quieted:
+            logger.disabled = False
 
 
 def _security(address: str, tls: Tls | None) -> Security | None:
