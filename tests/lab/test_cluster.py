@@ -255,13 +255,13 @@ def test_a_scheduler_that_hangs_ends_the_load_too(counted: Counted) -> None:
 def test_a_port_where_nothing_listens_is_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    ended = Cluster.without_scheduler(f"tcp://127.0.0.1:{port}", "http://127.0.0.1:1/").wait()
+    ended = Cluster.load_at(f"tcp://127.0.0.1:{port}", "http://127.0.0.1:1/").wait()
     assert ended.code == 1
     assert f"no scheduler answers at tcp://127.0.0.1:{port}: Connection refused" in ended.message
 
 
 def test_what_listens_but_is_no_scheduler_is_one_line(peers: Peers) -> None:
     address = peers["embedded"].bases["h1"].replace("http", "tcp")
-    ended = Cluster.without_scheduler(address, "http://127.0.0.1:1/").wait()
+    ended = Cluster.load_at(address, "http://127.0.0.1:1/").wait()
     assert ended.code == 1
     assert f"what answers at {address} is no scheduler of Dask" in ended.message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 import uuid
 from collections.abc import Iterator
@@ -96,6 +97,31 @@ def test_a_second_worker_of_the_same_name_is_told(cluster: Cluster) -> None:
     assert done.code == 1
     assert "one cannot join" in done.said
     assert "Traceback" not in done.said
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        argv = [*TRILANE, "cluster", "start", "--workers", "0", "--port", port]
+        done = supervisor.finished(argv, limit_s=LIMIT_S * 2)
+    assert done.code == 1
+    assert done.errors.decode() == (
+        f"trilane cluster start: error: no scheduler at 127.0.0.1:{port}: "
+        "[Errno 98] Address already in use\n"
+    )
+
+
+def test_a_cluster_is_started_with_workers_and_says_what_to_type(counted: Counted) -> None:
+    argv = [*TRILANE, "cluster", "start", "--workers", "2", "-t", "1", "--port", "0"]
+    with supervisor.started(argv, pipes=True) as child:
+        address = child.read_line("its address", LIMIT_S).decode().split()[2].rstrip(",")
+        typed = child.read_line("what to type", LIMIT_S).decode()
+        assert typed.endswith(f"trilane load --cluster {address} URL")
+        loading = Cluster.load_at(address, "-n", "20", "-c", "2", "--warmup", "0s", counted.url)
+        ended = loading.wait()
+    assert ended.code in {0, 4}, ended
+    assert ended.report["requests"]["ok"] == 20
+    assert len(ended.report["workers"]) == 2
 
 
 class Prepared:
@@ -218,7 +244,7 @@ def test_a_cluster_with_tls(authority: Authority, counted: Counted, tmp_path: Pa
                 "is no scheduler of Dask, or none that speaks tls",
             ),
         ):
-            refused = Cluster.without_scheduler(address, *flags, counted.url).wait()
+            refused = Cluster.load_at(address, *flags, counted.url).wait()
             assert refused.code in {1, 2}, refused
             assert message in refused.message
         assert counted.requests == 20

@@ -134,8 +134,8 @@ class Cluster:
         self._started([*argv, "--nthreads", "1", "--no-dashboard"], environment, quiet=True)
 
     @staticmethod
-    def without_scheduler(address: str, *arguments: str) -> Loading:
-        """Begin a load at an address where no scheduler is."""
+    def load_at(address: str, *arguments: str) -> Loading:
+        """Begin a load at an address, whatever is there."""
         return Loading(address, arguments)
 
     def load(self, *arguments: str) -> Loading:

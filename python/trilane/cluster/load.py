@@ -23,6 +23,7 @@ from trilane.cluster.connecting import ClusterFailed, Tls
 from trilane.cluster.deal import Share, deal
 from trilane.lab.processes import supervisor
 from trilane.lab.processes.supervisor import Child, Ended, ProcessFailed
+from trilane.lab.processes.words import how_ended
 
 __all__ = ["Cluster", "ClusterFailed", "Place", "Tls"]
 
@@ -199,6 +200,10 @@ class Cluster:
                 if not child.wait(self._patience_s):
                     raise ClusterFailed(str(child.late(self._patience_s)))
                 code = child.reap().code
+                if code < 0:
+                    raise ClusterFailed(
+                        f"the process that gathers the results ended with {how_ended(code)}"
+                    )
                 result = b"" if shown else child.output()
                 if not shown and not result:
                     raise ClusterFailed(child.with_words("there is no result"), max(code, 1))
