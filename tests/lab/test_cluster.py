@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.loading import check, codes
+from e2e.loading import Report, check, codes
 from peers.clusters import Cluster, Ended
 from peers.counted import Counted
 from peers.running import Peers
@@ -36,7 +36,7 @@ def counted() -> Iterator[Counted]:
         yield server
 
 
-def good(ended: Ended) -> dict[str, object]:
+def good(ended: Ended) -> Report:
     """The report of a load that went well, whatever else the machine was doing."""
     report = ended.report
     check(report)

@@ -168,7 +168,7 @@ def _line(process: subprocess.Popen[str]) -> str:
     """The first line that a command says."""
     assert process.stdout is not None
     line = process.stdout.readline()
-    assert line, f"ended with {process.wait(_ENDS_S)}: {process.args}"
+    assert line, (process.wait(_ENDS_S), process.args)
     return line
 
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import dask
 from distributed import Worker, get_worker
-from distributed.comm import get_address_host
+from distributed.comm.addressing import get_address_host
 from distributed.core import Status
 
 import trilane

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import dask
 from distributed import Client
-from distributed.comm import get_address_host_port
+from distributed.comm.addressing import get_address_host_port
 from distributed.security import Security
 
 DEFAULT_PORT = 8786
@@ -88,9 +89,12 @@ def parsed(address: str, *, tls: bool) -> str:
             f"{address} is not tls://: leave out the files for TLS, or type tls://", 2
         )
     try:
-        host, port = get_address_host_port(f"{scheme}://{rest}")
+        parts = urlsplit(f"{scheme}://{rest}")
+        host, port = parts.hostname, parts.port
     except ValueError as error:
         raise ClusterFailed(f"{address!r} is not the address of a scheduler: {error}", 2) from error
+    if not host:
+        raise ClusterFailed(f"{address!r} is not the address of a scheduler: it has no host", 2)
     shown = f"[{host}]" if ":" in host else host
     return f"{scheme}://{shown}:{port or DEFAULT_PORT}"
 

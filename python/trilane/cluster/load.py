@@ -126,15 +126,18 @@ class Cluster:
             raise RuntimeError("a Cluster is connected within its context only")
         return self._client
 
+    @property
+    def _scheduler(self) -> Any:
+        """Takes messages: its handlers by their names."""
+        return self.client.scheduler
+
     def places(self) -> list[Place]:
         """The workers that a run would use now, in the order of their index in its result.
 
         Raises:
             ClusterFailed: there are fewer than asked for.
         """
-        told = self._ask(
-            lambda: self.client.scheduler.identity(n_workers=-1), "say which workers it has"
-        )
+        told = self._ask(lambda: self._scheduler.identity(n_workers=-1), "say which workers it has")
         there = [_place(address, worker) for address, worker in told["workers"].items()]
         fit = [place for place in there if self._labels <= place.labels]
         wanted = len(fit) if self._workers is None else self._workers
@@ -233,7 +236,7 @@ class Cluster:
     def _start(self, readies: Sequence[Ready], took_s: float) -> int:
         """When all begin, by the scheduler's clock: nanoseconds since 1970."""
         asked = time.monotonic_ns()
-        now: int = self._ask(self.client.scheduler.trilane_now, "tell the time")
+        now: int = self._ask(self._scheduler.trilane_now, "tell the time")
         worst = max(ready.offset.error for ready in readies)
         # What it took to prepare covers sending the orders and starting the programs once more.
         return now + (time.monotonic_ns() - asked) + worst + round((LEAD_S + took_s) * 1e9)
