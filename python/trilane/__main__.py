@@ -48,9 +48,34 @@ class Pages:
         store.write_text(file, single.render(singles.read(result)))
 
 
+def _is_spread(arguments: list[str]) -> bool:
+    """Whether a load is for a cluster, which begins in Python, and not for this machine."""
+    return arguments[:1] == ["load"] and any(
+        word == "--cluster" or word.startswith("--cluster=") for word in arguments
+    )
+
+
+def _spread(arguments: list[str]) -> int:
+    """Carry out a load on a cluster; the exit code."""
+    from importlib.util import find_spec
+
+    if find_spec("distributed") is None:
+        print(
+            "trilane load: error: `--cluster` needs distributed: "
+            "type: pip install 'trilane[cluster]'",
+            file=sys.stderr,
+        )
+        return 1
+    from trilane.cluster import command
+
+    return command.load(arguments)
+
+
 def main() -> int:
     """Run the command with the arguments of this process; the exit code."""
     arguments = sys.argv[1:]
+    if _is_spread(arguments) and not {"-h", "--help"} & set(arguments):
+        return _spread(arguments[1:])
     if arguments and arguments[0] in NATIVE:
         from trilane import _core
 

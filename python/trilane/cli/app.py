@@ -12,6 +12,7 @@ import typer
 from trilane import __version__, _core, build_profile, revision
 from trilane.cli import (
     ab,
+    cluster,
     compare,
     completions,
     doctor,
@@ -41,6 +42,9 @@ app.command("ab", help=ab.HELP)(ab.ab)
 lab.lab_app.command("run", help=lab_run.RUN_HELP)(lab_run.run)
 lab.lab_app.command("replay", help=lab_run.REPLAY_HELP)(lab_run.replay)
 app.add_typer(lab.lab_app)
+cluster.cluster_app.command("start", help=cluster.START_HELP)(cluster.start)
+cluster.cluster_app.command("worker", help=cluster.WORKER_HELP)(cluster.worker)
+app.add_typer(cluster.cluster_app)
 app.command("compare", help=compare.HELP)(compare.compare)
 app.command("report", help=report.HELP)(report.report)
 app.command("history", help=history.HELP)(history.history)
@@ -93,7 +97,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = app(list(arguments), prog_name="trilane", standalone_mode=False)
     except Usage as error:
-        words = arguments[: 2 if arguments[0] == "lab" else 1]
+        words = arguments[: 2 if arguments[0] in {"lab", "cluster"} else 1]
         hint = error.hint or f"trilane {' '.join(words)} --help"
         return fail("trilane", str(error), WRONG_USAGE, hint)
     except typer.TyperException as error:

@@ -24,6 +24,8 @@ COMMANDS = (
     "lab show",
     "lab run",
     "lab replay",
+    "cluster start",
+    "cluster worker",
     "compare",
     "report",
     "history",

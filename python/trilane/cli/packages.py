@@ -1,4 +1,4 @@
-"""The packages of the extra `trilane[lab]`: only `load`, `serve` and `doctor` do without them."""
+"""The packages of the extras `trilane[lab]` and `trilane[cluster]`, where commands need them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,21 @@ def need_lab(command: str) -> None:
     Raises:
         NotInstalled: one of them is missing.
     """
-    absent = [name for name in _MODULES if importlib.util.find_spec(name) is None]
+    _need(command, _MODULES, "lab")
+
+
+def need_cluster(command: str) -> None:
+    """Refuse to go on without what spreads a load over machines.
+
+    Raises:
+        NotInstalled: it is missing.
+    """
+    _need(command, ("distributed",), "cluster")
+
+
+def _need(command: str, modules: tuple[str, ...], extra: str) -> None:
+    absent = [name for name in modules if importlib.util.find_spec(name) is None]
     if absent:
         raise NotInstalled(
-            f"`trilane {command}` needs {', '.join(absent)}: type: pip install 'trilane[lab]'"
+            f"`trilane {command}` needs {', '.join(absent)}: type: pip install 'trilane[{extra}]'"
         )

@@ -93,9 +93,12 @@ class Child:
         output: IO[bytes] | None,
         errors: IO[bytes],
         said_from: int,
+        *,
+        leads_group: bool,
     ) -> None:
         """`errors` holds what it says on stderr, from byte `said_from` on."""
         self.pid = process.pid
+        self._leads_group = leads_group
         self._process = process
         self._output = output
         self._errors = errors
@@ -120,8 +123,12 @@ class Child:
 
     def write_line(self, line: bytes, limit_s: float) -> None:
         """Write a line to its stdin; raises Late, and Ended when nobody reads it."""
+        self.write(line + b"\n", limit_s)
+
+    def write(self, data: bytes, limit_s: float) -> None:
+        """Write to its stdin; raises Late, and Ended when nobody reads it."""
         pipe = self._pipe(self._process.stdin)
-        rest = memoryview(line + b"\n")
+        rest = memoryview(data)
         deadline = time.monotonic() + limit_s
         try:
             while rest:
@@ -159,6 +166,25 @@ class Child:
             self._line += got
         line, _, self._line = self._line.partition(b"\n")
         return bytes(line)
+
+    def read(self, what: str, limit_s: float) -> bytes | None:
+        """What it has written to its stdout next; None: nothing within `limit_s` seconds.
+
+        Raises:
+            Ended: its stdout closed, without `what`.
+        """
+        pipe = self._pipe(self._process.stdout)
+        if not _ready(pipe, select.POLLIN, limit_s):
+            return None
+        got = os.read(pipe, _CHUNK)
+        if not got:
+            raise self._ended_without(f"saying {what}")
+        return got
+
+    def kill(self) -> None:
+        """End the process at once; the end of its context waits for that."""
+        if not self.wait(0.0):
+            self._signal(signal.SIGKILL)
 
     def output(self) -> bytes:
         """The first 16 MiB of what it has written to its stdout, when no pipe was asked for."""
@@ -210,7 +236,10 @@ class Child:
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
+            if self._leads_group:
+                os.killpg(self.pid, number)
+            elif self._exit is None:
+                os.kill(self.pid, number)
 
     def _ended_without(self, what: str) -> Ended:
         # Its pipe closes before its last words are written and its code is known.
@@ -224,10 +253,12 @@ class Child:
 
 
 @contextlib.contextmanager
-def started(
+def started(  # noqa: PLR0913 - one parameter per property of a process
     command: Sequence[str],
     *,
     pipes: bool = False,
+    fed: bool = False,
+    shown: bool = False,
     log: Path | None = None,
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
@@ -237,11 +268,13 @@ def started(
 ) -> Iterator[Child]:
     """Run `command` for as long as the context lives, at most.
 
-    With `pipes` its stdin and stdout are read and written by lines; otherwise its stdin is empty
-    and its stdout is kept. Its stderr goes to the end of `log`, or is kept. `environment` replaces
-    ours. It runs on `cpus` from its first instruction (None: all of ours). At the end of the
-    context its stdin closes; one that `ends_with_stdin` has `grace_s` seconds (None: GRACE_S) to
-    end by that, and all have as many between SIGTERM and SIGKILL.
+    With `pipes` its stdin and stdout are read and written; with `fed` its stdin is written and its
+    stdout kept; otherwise its stdin is empty and its stdout is kept. Its stderr goes to the end of
+    `log`, or is kept. With `shown` its stdout and stderr are ours, and so is its group, so that it
+    may have the terminal: what the terminal signals reaches it, too. `environment` replaces ours.
+    It runs on `cpus` from its first instruction (None: all of ours). At the end of the context its
+    stdin closes; one that `ends_with_stdin` has `grace_s` seconds (None: GRACE_S) to end by that,
+    and all have as many between SIGTERM and SIGKILL.
 
     Raises:
         NotStarted: the program could not be started.
@@ -252,11 +285,17 @@ def started(
     ):
         # A log may hold the words of an earlier process.
         said_from = _size(errors)
-        process = _popen(command, output, errors, cwd, environment, cpus)
+        streams = _Streams(
+            stdin=subprocess.PIPE if pipes or fed else subprocess.DEVNULL,
+            stdout=None if shown else subprocess.PIPE if pipes else output,
+            stderr=None if shown else errors,
+        )
+        group = None if shown else 0
+        process = _popen(command, streams, cwd, environment, cpus, group)
         try:
-            child = Child(process, output, errors, said_from)
+            child = Child(process, output, errors, said_from, leads_group=not shown)
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
             process.wait()
             raise
         try:
@@ -299,25 +338,34 @@ def finished(
         return Done(child.reap().code, child.output(), child.errors())
 
 
+@dataclass(frozen=True, slots=True)
+class _Streams:
+    """As Popen takes them."""
+
+    stdin: int
+    stdout: IO[bytes] | int | None
+    stderr: IO[bytes] | None
+
+
 def _popen(
     command: Sequence[str],
-    output: IO[bytes] | None,
-    errors: IO[bytes],
+    streams: _Streams,
     cwd: Path | None,
     environment: Mapping[str, str] | None,
     cpus: Sequence[int] | None,
+    group: int | None,
 ) -> subprocess.Popen[bytes]:
     try:
         with _on(cpus):
             process = subprocess.Popen(
                 command,
                 bufsize=0,
-                stdin=subprocess.PIPE if output is None else subprocess.DEVNULL,
-                stdout=subprocess.PIPE if output is None else output,
-                stderr=errors,
+                stdin=streams.stdin,
+                stdout=streams.stdout,
+                stderr=streams.stderr,
                 cwd=cwd,
                 env=None if environment is None else dict(environment),
-                process_group=0,
+                process_group=group,
             )
     except OSError as error:
         raise NotStarted(f"does not start: {error.filename or command[0]}: {error.strerror}") from (

@@ -1,0 +1,149 @@
+"""What runs on this machine: a scheduler with workers for trying, or one worker for elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+
+from dask.system import CPU_COUNT
+from distributed import LocalCluster, Nanny
+
+from trilane.cluster import connecting
+from trilane.cluster.connecting import ClusterFailed, Tls
+
+_JOINS_S = 60.0
+_CLOSES_S = 10.0
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def start(
+    *,
+    workers: int,
+    threads: int | None,
+    host: str,
+    port: int,
+    labels: Sequence[str],
+    tls: Tls | None,
+) -> int:
+    """Run a scheduler and workers until a signal comes; the exit code.
+
+    Raises:
+        ClusterFailed: they do not start.
+    """
+    security = None if tls is None else tls.security()
+    with connecting.quiet():
+        try:
+            cluster = LocalCluster(
+                n_workers=workers,
+                threads_per_worker=threads or max(1, CPU_COUNT // max(1, workers)),
+                host=host,
+                scheduler_port=port,
+                dashboard_address=None,
+                security=security,
+                resources=dict.fromkeys(labels, 1),
+                silence_logs=logging.CRITICAL,
+            )
+        except (OSError, RuntimeError, TimeoutError) as error:
+            raise ClusterFailed(f"no scheduler at {host}:{port}: {_root(error)}") from error
+        with cluster:
+            address = cluster.scheduler_address
+            files = "" if tls is None else _typed(tls)
+            _say(f"scheduler at {address}, workers on this machine: {workers}; Ctrl-C ends it")
+            _say(f"for a load:                   trilane load --cluster {address}{files} URL")
+            _say(f"for a worker on each machine: trilane cluster worker {address}{files}")
+            _wait()
+    return 0
+
+
+def work(
+    address: str,
+    *,
+    name: str | None,
+    threads: int | None,
+    labels: Sequence[str],
+    host: str | None,
+    tls: Tls | None,
+) -> int:
+    """Run a worker for a scheduler until a signal comes or the scheduler ends; the exit code.
+
+    Raises:
+        ClusterFailed: it cannot join, or the scheduler was lost.
+    """
+    known = connecting.parsed(address, tls=tls is not None)
+    security = None if tls is None else tls.security()
+    connecting.knock(known, security)
+    cores = threads or CPU_COUNT
+    called = name or socket.gethostname()
+
+    async def run() -> bool:
+        """Whether it ended because it was told to."""
+        nanny = Nanny(
+            known,
+            name=called,
+            nthreads=cores,
+            resources=dict.fromkeys(labels, 1),
+            security=security,
+            host=host,
+            dashboard=False,
+            death_timeout=_JOINS_S,
+            silence_logs=logging.CRITICAL,
+        )
+        told = asyncio.Event()
+        for number in _ENDING:
+            if signal.getsignal(number) != signal.SIG_IGN:
+                asyncio.get_running_loop().add_signal_handler(number, told.set)
+        try:
+            await nanny
+            _say(f"worker {called} offers {cores} cores to {known}; Ctrl-C ends it")
+            ends = [asyncio.create_task(told.wait()), asyncio.create_task(nanny.finished())]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for end in ends:
+                end.cancel()
+        finally:
+            await nanny.close(timeout=_CLOSES_S)
+        return told.is_set()
+
+    with connecting.quiet():
+        try:
+            ended = asyncio.run(run())
+        except (OSError, RuntimeError, TimeoutError, ValueError) as error:
+            raise ClusterFailed(f"{called} cannot join {known}: {_root(error)}") from error
+    if not ended:
+        raise ClusterFailed(f"the scheduler at {known} was lost, or sent {called} away")
+    return 0
+
+
+def _wait() -> None:
+    """Wait for a signal that ends the command."""
+    told = threading.Event()
+    before = {number: signal.getsignal(number) for number in _ENDING}
+    try:
+        for number, handler in before.items():
+            if handler != signal.SIG_IGN:
+                signal.signal(number, lambda *_: told.set())
+        told.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _typed(tls: Tls) -> str:
+    """The flags that say the same."""
+    return f" --cluster-tls-ca {tls.ca} --cluster-tls-cert {tls.cert} --cluster-tls-key {tls.key}"
+
+
+def _root(error: BaseException) -> str:
+    """What the error began with, in one line."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
