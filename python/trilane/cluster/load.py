@@ -31,7 +31,7 @@ PROGRAM = agent.PROGRAM
 T = TypeVar("T")
 
 # So much later is a start than what has to be done before it takes.
-_LEAD_S = 1.0
+LEAD_S = 1.0
 _DESCRIBES_S = 120.0
 _KEY_BYTES = 32
 _WRITES_S = 60.0
@@ -236,7 +236,7 @@ class Cluster:
         now: int = self._ask(self.client.scheduler.trilane_now, "tell the time")
         worst = max(ready.offset.error for ready in readies)
         # What it took to prepare covers sending the orders and starting the programs once more.
-        return now + (time.monotonic_ns() - asked) + worst + round((_LEAD_S + took_s) * 1e9)
+        return now + (time.monotonic_ns() - asked) + worst + round((LEAD_S + took_s) * 1e9)
 
     def _check_identities(self, places: Sequence[Place]) -> None:
         """Refuse workers, or a scheduler, that have no Trilane or another one.
