@@ -144,3 +144,49 @@ def test_what_cannot_be_started_is_said_and_nothing_is_left() -> None:
         ):
             pass
     assert children() == before
+
+
+def test_bytes_are_read_as_they_come_until_there_are_no_more() -> None:
+    script = "printf '\\000\\377'; read -r line; printf %s \"$line\"; exit 3"
+    with supervisor.started(shell(script), pipes=True) as child:
+        assert child.read("two bytes", LIMIT_S) == b"\0\xff"
+        assert child.read("more", 0.0) is None
+        child.write(b"and", LIMIT_S)
+        child.write(b" more\n", LIMIT_S)
+        assert child.read("more", LIMIT_S) == b"and more"
+        with pytest.raises(Ended, match="ended with exit code 3 without saying what it was for"):
+            child.read("what it was for", LIMIT_S)
+
+
+def test_what_is_fed_keeps_what_it_says() -> None:
+    with supervisor.started(["/bin/cat"], fed=True) as child:
+        child.write(b"a" * 1_000_000, LIMIT_S)
+        child.close_stdin()
+        assert child.wait(LIMIT_S)
+        assert child.output() == b"a" * 1_000_000
+
+
+def test_what_is_shown_has_our_output_and_our_group(capfd: pytest.CaptureFixture[str]) -> None:
+    script = "cat; echo oops >&2; cut -d' ' -f5 /proc/$$/stat"
+    with supervisor.started(shell(script), fed=True, shown=True) as child:
+        child.write(b"said\n", LIMIT_S)
+        child.close_stdin()
+        assert child.wait(LIMIT_S)
+    said = capfd.readouterr()
+    assert said.out == f"said\n{os.getpgrp()}\n"
+    assert said.err == "oops\n"
+
+
+def test_what_is_shown_is_ended_without_its_group() -> None:
+    """Its group is ours: a signal to all of it would end the tests."""
+    with supervisor.started(shell(f"{DEAF}sleep 86400"), shown=True, grace_s=0.1) as child:
+        assert is_alive(child.pid)
+    assert not is_alive(child.pid)
+
+
+def test_a_process_is_killed_at_once() -> None:
+    with supervisor.started(shell(f"{DEAF}echo; sleep 86400"), pipes=True, grace_s=3600.0) as child:
+        child.read_line("that it listens to nothing", LIMIT_S)
+        child.kill()
+        assert child.wait(LIMIT_S)
+        assert child.reap().code == -signal.SIGKILL

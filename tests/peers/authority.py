@@ -79,6 +79,10 @@ class Authority:
         """For a client that proves who it is."""
         return self._leaf("client", "DNS:client.example", usage="clientAuth")
 
+    def member(self) -> Leaf:
+        """For a process that is server and client at once, as those of a cluster are."""
+        return self._leaf("member", _LOCAL, usage="serverAuth, clientAuth")
+
     def _leaf(
         self,
         name: str,

@@ -40,6 +40,18 @@ def test_without_packages_of_the_lab_a_command_says_how_to_get_them(
     )
 
 
+@pytest.mark.parametrize("command", [("start",), ("worker", "tcp://127.0.0.1:1")], ids=" ".join)
+def test_without_dask_the_commands_of_clusters_say_how_to_get_it(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert app.run(["cluster", *command]) == 1
+    assert capsys.readouterr().err == (
+        f"trilane: error: `trilane cluster {command[0]}` needs distributed: "
+        "type: pip install 'trilane[cluster]'\n"
+    )
+
+
 def test_every_package_of_the_lab_is_looked_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extra = {re.split("[<>=]", each)[0] for each in project["optional-dependencies"]["lab"]}

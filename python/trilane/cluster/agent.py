@@ -25,7 +25,7 @@ from typing import Any
 
 import dask
 from distributed import Worker, get_worker
-from distributed.comm import get_address_host
+from distributed.comm.addressing import get_address_host
 from distributed.core import Status
 
 import trilane
@@ -183,13 +183,8 @@ def _prepare(order: Preparation, index: int, hosts: Sequence[str]) -> Ready:
     return Ready(offset)
 
 
-def forget(run: str) -> None:
-    """Remove what was prepared here for a run that does not begin."""
-    for _, index in [known for known in _PREPARED.copy() if known[0] == run]:
-        _forget(run, index)
-
-
 def _forget(run: str, index: int) -> None:
+    """Remove what was prepared for a run that does not begin here."""
     prepared = _PREPARED.pop((run, index), None)
     if prepared is not None:
         _remove(prepared)
@@ -216,7 +211,7 @@ def _carry_out(order: Order, worker: Worker) -> Frame:
             "start_at_unix_ns": order.start,
             "files": dict(prepared.kept),
         }
-        command = [*PROGRAM, *order.arguments, "--cluster-share", json.dumps(share)]
+        command = [*PROGRAM, "--cluster-share", json.dumps(share), *order.arguments]
         with (
             supervisor.started(
                 command, pipes=True, environment=_alone(), ends_with_stdin=True

@@ -23,6 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 PROBES = 32
 """Probes of which the best counts."""
@@ -260,7 +261,7 @@ def _sealed(key: bytes, form: struct.Struct, *values: object) -> bytes:
     return content + _mac(key, content)
 
 
-def _opened(key: bytes, form: struct.Struct, datagram: bytes) -> tuple[bytes, int, bytes] | None:
+def _opened(key: bytes, form: struct.Struct, datagram: bytes) -> tuple[Any, Any, Any] | None:
     """What a datagram of that form says; None where it is not of somebody who has the key."""
     content, mac = datagram[: form.size], datagram[form.size :]
     if len(datagram) != form.size + _MAC_BYTES or not hmac.compare_digest(mac, _mac(key, content)):

@@ -45,6 +45,7 @@ class Collection:
         """`addresses` are those of the workers, by their index."""
         self._ask = ask
         self._client = client
+        self._scheduler: Any = client.scheduler
         self._run = run
         self._addresses = addresses
         self._pending: dict[int, distributed.Future[Any]] = {}
@@ -93,7 +94,7 @@ class Collection:
     def _take(self, limit_s: float) -> tuple[list[tuple[int, Frame]], dict[str, Any]]:
         stop = self._stopped_at is not None
         told = self._ask(
-            lambda: self._client.scheduler.trilane_take(run=self._run, limit_s=limit_s, stop=stop),
+            lambda: self._scheduler.trilane_take(run=self._run, limit_s=limit_s, stop=stop),
             "hand over what was measured",
         )
         return [

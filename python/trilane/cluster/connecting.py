@@ -10,15 +10,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import dask
 from distributed import Client
-from distributed.comm import get_address_host_port
+from distributed.comm.addressing import get_address_host_port
 from distributed.security import Security
 
 DEFAULT_PORT = 8786
 """Dask's."""
 
+_LOGGERS = ("distributed", "tornado", "asyncio")
 _SCHEMES = ("tcp", "tls")
 _KNOCK_S = 5.0
 
@@ -87,9 +89,12 @@ def parsed(address: str, *, tls: bool) -> str:
             f"{address} is not tls://: leave out the files for TLS, or type tls://", 2
         )
     try:
-        host, port = get_address_host_port(f"{scheme}://{rest}")
+        parts = urlsplit(f"{scheme}://{rest}")
+        host, port = parts.hostname, parts.port
     except ValueError as error:
         raise ClusterFailed(f"{address!r} is not the address of a scheduler: {error}", 2) from error
+    if not host:
+        raise ClusterFailed(f"{address!r} is not the address of a scheduler: it has no host", 2)
     shown = f"[{host}]" if ":" in host else host
     return f"{scheme}://{shown}:{port or DEFAULT_PORT}"
 
@@ -133,15 +138,20 @@ def connect(address: str, tls: Tls | None, limit_s: float) -> Client:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Dask does not log meanwhile: what goes wrong is said by whoever asked for it."""
-    loggers = [logging.getLogger(name) for name in ("distributed", "tornado", "asyncio")]
-    before = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
+    # Dask gives several of its loggers levels and handlers of their own.
+    names = [*logging.root.manager.loggerDict, *_LOGGERS]
+    quieted = [
+        logger
+        for logger in map(logging.getLogger, names)
+        if logger.name.partition(".")[0] in _LOGGERS and not logger.disabled
+    ]
+    for logger in quieted:
+        logger.disabled = True
     try:
         yield
     finally:
-        for logger, level in zip(loggers, before, strict=True):
-            logger.setLevel(level)
+        for logger in quieted:
+            logger.disabled = False
 
 
 def _security(address: str, tls: Tls | None) -> Security | None:

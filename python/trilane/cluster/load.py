@@ -23,15 +23,17 @@ from trilane.cluster.connecting import ClusterFailed, Tls
 from trilane.cluster.deal import Share, deal
 from trilane.lab.processes import supervisor
 from trilane.lab.processes.supervisor import Child, Ended, ProcessFailed
+from trilane.lab.processes.words import how_ended
 
 __all__ = ["Cluster", "ClusterFailed", "Place", "Tls"]
 
 PROGRAM = agent.PROGRAM
 
+LEAD_S = 1.0
+"""So much later is a start than what has to be done before it takes."""
+
 T = TypeVar("T")
 
-# So much later is a start than what has to be done before it takes.
-LEAD_S = 1.0
 _DESCRIBES_S = 120.0
 _KEY_BYTES = 32
 _WRITES_S = 60.0
@@ -61,7 +63,6 @@ class _Plan:
 
     files: list[str]
     threads: int
-    threads_typed: bool
 
 
 class Cluster:
@@ -94,6 +95,7 @@ class Cluster:
         self._clock_port = clock_port
         self._patience_s = patience_s
         self._client: distributed.Client | None = None
+        self._is_lost = False
         self._context = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
@@ -124,15 +126,18 @@ class Cluster:
             raise RuntimeError("a Cluster is connected within its context only")
         return self._client
 
+    @property
+    def _scheduler(self) -> Any:
+        """Takes messages: its handlers by their names."""
+        return self.client.scheduler
+
     def places(self) -> list[Place]:
         """The workers that a run would use now, in the order of their index in its result.
 
         Raises:
             ClusterFailed: there are fewer than asked for.
         """
-        told = self._ask(
-            lambda: self.client.scheduler.identity(n_workers=-1), "say which workers it has"
-        )
+        told = self._ask(lambda: self._scheduler.identity(n_workers=-1), "say which workers it has")
         there = [_place(address, worker) for address, worker in told["workers"].items()]
         fit = [place for place in there if self._labels <= place.labels]
         wanted = len(fit) if self._workers is None else self._workers
@@ -162,7 +167,7 @@ class Cluster:
         Raises:
             ClusterFailed: there is no result; the message says why.
         """
-        _, result = self._load([*argv, "--format", "json"], shown=False)
+        _, result = self._load(["--format", "json", *argv], shown=False)
         return result
 
     def _load(self, argv: Sequence[str], *, shown: bool) -> tuple[int, bytes]:
@@ -170,12 +175,8 @@ class Cluster:
         places = self.places()
         self._check_identities(places)
         plan = _described(argv, sum(place.cores for place in places))
-        if plan.threads < len(places):
-            raise ClusterFailed(
-                f"-t {plan.threads} is less than one thread for each of {len(places)} workers: "
-                f"type -t {len(places)} or more, or --workers {plan.threads}",
-                2,
-            )
+        # A plan has no more threads than connections.
+        places = places[: plan.threads]
         shares = deal(plan.threads, [place.cores for place in places])
         try:
             contents = files.read(plan.files)
@@ -183,25 +184,29 @@ class Cluster:
             raise ClusterFailed(str(error)) from error
         run = uuid.uuid4().hex
         with self._relayed(run, places, contents) as (readies, took_s):
-            gather = [*PROGRAM, *argv, "--cluster-gather"]
-            if not plan.threads_typed:
-                gather += ["-t", str(plan.threads)]
+            gather = [*PROGRAM, "--cluster-gather", *argv]
             with (
                 supervisor.started(gather, fed=True, shown=shown, ends_with_stdin=True) as child,
                 _interruptible(shown) as interrupts,
             ):
-                told = _told(places, shares, readies)
-                self._feed(child, frames.relayed(0, frames.begin(told)))
-                start = self._start(readies, took_s)
-                orders = [
-                    Order(run, index, argv, share, plan.threads, start - ready.offset.offset)
-                    for index, (share, ready) in enumerate(zip(shares, readies, strict=True))
-                ]
-                self._collect(child, run, places, orders, interrupts)
+                # One that has ended says itself why; its exit code is ours.
+                with contextlib.suppress(Ended):
+                    told = frames.begin(_told(places, shares, readies))
+                    self._feed(child, frames.relayed(0, told))
+                    start = self._start(readies, took_s)
+                    orders = [
+                        Order(run, index, argv, share, plan.threads, start - ready.offset.offset)
+                        for index, (share, ready) in enumerate(zip(shares, readies, strict=True))
+                    ]
+                    self._collect(child, run, places, orders, interrupts)
                 child.close_stdin()
                 if not child.wait(self._patience_s):
                     raise ClusterFailed(str(child.late(self._patience_s)))
                 code = child.reap().code
+                if code < 0:
+                    raise ClusterFailed(
+                        f"the process that gathers the results ended with {how_ended(code)}"
+                    )
                 result = b"" if shown else child.output()
                 if not shown and not result:
                     raise ClusterFailed(child.with_words("there is no result"), max(code, 1))
@@ -218,11 +223,9 @@ class Cluster:
         """Have the orders carried out, and feed the gathering process with what comes."""
         collection = Collection(self._ask, self.client, run, [place.address for place in places])
         collection.begin(orders)
-        with contextlib.suppress(Ended):
-            # One that has ended says itself why; its exit code is ours.
-            while not collection.is_done():
-                for worker, frame in collection.next(interrupts):
-                    self._feed(child, frames.relayed(worker, frame))
+        while not collection.is_done():
+            for worker, frame in collection.next(interrupts):
+                self._feed(child, frames.relayed(worker, frame))
 
     def _feed(self, child: Child, data: bytes) -> None:
         try:
@@ -233,7 +236,7 @@ class Cluster:
     def _start(self, readies: Sequence[Ready], took_s: float) -> int:
         """When all begin, by the scheduler's clock: nanoseconds since 1970."""
         asked = time.monotonic_ns()
-        now: int = self._ask(self.client.scheduler.trilane_now, "tell the time")
+        now: int = self._ask(self._scheduler.trilane_now, "tell the time")
         worst = max(ready.offset.error for ready in readies)
         # What it took to prepare covers sending the orders and starting the programs once more.
         return now + (time.monotonic_ns() - asked) + worst + round((LEAD_S + took_s) * 1e9)
@@ -292,11 +295,10 @@ class Cluster:
                 readies.append(answer)
             yield readies, time.monotonic() - began
         finally:
-            # Without it the clock answers no more, so whatever still loads ends by itself.
-            with contextlib.suppress(ClusterFailed, SchedulerLost):
-                self._run_on_scheduler(relay.end, run)
-            with contextlib.suppress(ClusterFailed, SchedulerLost):
-                self._run_on_workers(agent.forget, places, run)
+            # Then the clock answers no more, and workers end what they still do by themselves.
+            if not self._is_lost:
+                with contextlib.suppress(SchedulerLost):
+                    self._run_on_scheduler(relay.end, run)
 
     def _run_on_scheduler(self, function: Callable[..., Any], *args: Any) -> Any:
         """What the function returns or raises in the scheduler's process."""
@@ -336,31 +338,35 @@ class Cluster:
         try:
             answer: T = self.client.sync(limited)
         except TimeoutError as error:
+            self._is_lost = True
             raise SchedulerLost(
                 f"the scheduler at {self._address} did not {what} within {limit_s:g} s"
             ) from error
-        except (OSError, distributed.CommClosedError, LookupError, RuntimeError) as error:
+        except (OSError, LookupError, RuntimeError) as error:
+            self._is_lost = True
             raise SchedulerLost(f"the scheduler at {self._address} was lost") from error
         return answer
 
     def _too_few(self, there: Sequence[Place], fit: Sequence[Place]) -> str:
         """The sentence that says what there is instead of what was asked for."""
-        labels = " ".join(f"--worker-label {label}" for label in sorted(self._labels))
-        asked = f"--workers {self._workers}" if self._workers is not None else "a load"
-        having = f" with {labels}" if labels else ""
         if not there:
             return (
                 f"the cluster at {self._address} has no workers: start them by "
                 f"`trilane cluster worker {self._address}`"
             )
         names = [
-            f"{place.name} ({', '.join(['cores: ' + str(place.cores), *sorted(place.labels)])})"
-            for place in there[:_SHOWN_WORKERS]
+            f"{place.name} ({', '.join([f'cores: {place.cores}', *sorted(place.labels)])})"
+            for place in sorted(there, key=lambda place: place.name)
         ]
-        more = f" and {len(there) - len(names)} more" if len(there) > len(names) else ""
+        more = len(names) - _SHOWN_WORKERS
+        shown = ", ".join(names[:_SHOWN_WORKERS]) + (f" and {more} more" if more > 0 else "")
+        asked = [f"--worker-label {label}" for label in sorted(self._labels)]
+        if self._workers is not None:
+            asked.insert(0, f"--workers {self._workers}")
+        labelled = f", {len(fit)} of them with these labels" if self._labels else ""
         return (
-            f"{asked} needs more workers{having} than there are: {len(fit)} of {len(there)} at "
-            f"{self._address} do; there are {', '.join(names)}{more}"
+            f"{' '.join(asked)}: the cluster at {self._address} has {len(there)} "
+            f"workers{labelled}: {shown}"
         )
 
 
@@ -368,14 +374,14 @@ def _described(argv: Sequence[str], cores: int) -> _Plan:
     """What the command line means; raises ClusterFailed as `trilane load` would fail."""
     try:
         done = supervisor.finished(
-            [*PROGRAM, *argv, "--cluster-describe", str(cores)], limit_s=_DESCRIBES_S
+            [*PROGRAM, "--cluster-describe", str(cores), *argv], limit_s=_DESCRIBES_S
         )
     except ProcessFailed as error:
         raise ClusterFailed(f"`trilane load` {error}") from error
     if done.code:
         raise ClusterFailed(done.why(), done.code if done.code > 0 else 1)
     told = json.loads(done.output)
-    return _Plan(told["files"], told["threads"], told["threads_typed"])
+    return _Plan(told["files"], told["threads"])
 
 
 def _told(

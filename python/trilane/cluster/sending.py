@@ -88,7 +88,9 @@ class Sender:
         async def send() -> Any:
             return await self._worker.scheduler.trilane_send(run=self._run, frames=relayed)
 
-        sent = asyncio.run_coroutine_threadsafe(send(), self._worker.loop.asyncio_loop)
+        # That of Tornado wraps one of asyncio.
+        loop: Any = self._worker.loop
+        sent = asyncio.run_coroutine_threadsafe(send(), loop.asyncio_loop)
         deadline = time.monotonic() + _LIMIT_S
         while not self._closed and time.monotonic() < deadline:
             try:

@@ -1,0 +1,250 @@
+"""Who may take part in a load: the same Trilane everywhere, by TLS, once."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import distributed
+import pytest
+
+from peers.authority import Authority
+from peers.clusters import TRILANE, Cluster
+from peers.counted import Counted
+from peers.process import wait_until
+from trilane.cluster import agent, files, relay
+from trilane.cluster.agent import Order, Preparation, Ready, Refused
+from trilane.cluster.deal import Share
+from trilane.lab.processes import supervisor
+
+LIMIT_S = 60.0
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster() as started:
+        yield started
+
+
+@pytest.fixture
+def counted() -> Iterator[Counted]:
+    with Counted() as server:
+        yield server
+
+
+def changed(folder: Path, code: str) -> dict[str, str]:
+    """The environment of processes of Python that run `code` before anything else."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(code)
+    return {"PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}"}
+
+
+def test_a_worker_with_another_revision_is_refused_by_name(
+    cluster: Cluster, counted: Counted, tmp_path: Path
+) -> None:
+    cluster.worker("same")
+    other = changed(tmp_path / "other", "import trilane\ntrilane.revision = 'fedcba987654'\n")
+    cluster.worker("other", environment=other)
+    ended = cluster.load("-n", "10", counted.url).wait()
+    assert ended.code == 1
+    assert "worker other has trilane" in ended.message
+    assert "(fedcba987654), and this is" in ended.message
+    assert counted.connections == 0
+
+
+def test_a_worker_without_trilane_is_refused_by_name(
+    cluster: Cluster, counted: Counted, tmp_path: Path
+) -> None:
+    cluster.worker("has")
+    without = changed(tmp_path / "without", "import sys\nsys.modules['trilane'] = None\n")
+    cluster.dask_worker("lacks", without)
+    with distributed.Client(cluster.address, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=LIMIT_S)
+    ended = cluster.load("-n", "10", counted.url).wait()
+    assert ended.code == 1
+    assert "worker lacks has no Trilane that can take part" in ended.message
+    assert "pip install 'trilane[cluster]'" in ended.message
+    assert counted.connections == 0
+
+
+def test_a_worker_of_dasks_own_command_takes_part(cluster: Cluster, counted: Counted) -> None:
+    cluster.dask_worker("plain", {})
+    with distributed.Client(cluster.address, set_as_default=False) as client:
+        client.wait_for_workers(1, timeout=LIMIT_S)
+    ended = cluster.load("-n", "20", "-c", "1", "--warmup", "0s", counted.url).wait()
+    assert ended.code in {0, 4}, ended
+    assert ended.report["requests"]["ok"] == 20
+    assert [worker["name"] for worker in ended.report["workers"]] == ["plain"]
+
+
+def test_a_scheduler_without_workers_says_how_to_start_them(cluster: Cluster) -> None:
+    ended = cluster.load("http://127.0.0.1:1/").wait()
+    assert ended.code == 1
+    assert f"has no workers: start them by `trilane cluster worker {cluster.address}`" in (
+        ended.message
+    )
+
+
+def test_a_second_worker_of_the_same_name_is_told(cluster: Cluster) -> None:
+    cluster.worker("one")
+    argv = [*TRILANE, "cluster", "worker", cluster.address, "--name", "one", "-t", "1"]
+    done = supervisor.finished(argv, limit_s=LIMIT_S * 2)
+    assert done.code == 1
+    assert "one cannot join" in done.said
+    assert "Traceback" not in done.said
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        argv = [*TRILANE, "cluster", "start", "--workers", "0", "--port", port]
+        done = supervisor.finished(argv, limit_s=LIMIT_S * 2)
+    assert done.code == 1
+    assert done.errors.decode() == (
+        f"trilane cluster start: error: no scheduler at 127.0.0.1:{port}: "
+        "[Errno 98] Address already in use\n"
+    )
+
+
+def test_a_cluster_is_started_with_workers_and_says_what_to_type(counted: Counted) -> None:
+    argv = [*TRILANE, "cluster", "start", "--workers", "2", "-t", "1", "--port", "0"]
+    with supervisor.started(argv, pipes=True) as child:
+        address = child.read_line("its address", LIMIT_S).decode().split()[2].rstrip(",")
+        typed = child.read_line("what to type", LIMIT_S).decode()
+        assert typed.endswith(f"trilane load --cluster {address} URL")
+        loading = Cluster.load_at(address, "-n", "20", "-c", "2", "--warmup", "0s", counted.url)
+        ended = loading.wait()
+    assert ended.code in {0, 4}, ended
+    assert ended.report["requests"]["ok"] == 20
+    assert len(ended.report["workers"]) == 2
+
+
+class Prepared:
+    """A run of one worker, prepared as the coordinator does; the test carries it out."""
+
+    def __init__(self, client: distributed.Client, url: str) -> None:
+        self.client = client
+        ((self.address, told),) = client.scheduler_info()["workers"].items()
+        self.name = told["name"]
+        self.run = uuid.uuid4().hex
+        key = bytes(32)
+        reference = client.run_on_scheduler(relay.begin, self.run, client.id, key, 0)
+        self.preparation = Preparation(
+            self.run, {self.address: 0}, reference, key, {"a file": b"content"}, LIMIT_S
+        )
+        ready = client.run(agent.prepare, self.preparation)[self.address]
+        assert isinstance(ready, Ready)
+        arguments = ["-n", "20", "-c", "1", "--warmup", "0s", url]
+        start = time.time_ns() - ready.offset.offset + 5 * 10**9
+        self.order = Order(self.run, 0, arguments, Share(0, 1), 1, start)
+
+    def carry_out(self, order: Order) -> tuple[bytes, bytes]:
+        """As Dask does it: the same function with the same order."""
+        done: tuple[bytes, bytes] = self.client.submit(
+            agent.carry_out, order, workers=[self.address], pure=False, retries=0
+        ).result(timeout=LIMIT_S)
+        return done
+
+
+@pytest.fixture
+def prepared(cluster: Cluster, counted: Counted) -> Iterator[Prepared]:
+    cluster.worker("one")
+    with distributed.Client(cluster.address, set_as_default=False) as client:
+        yield Prepared(client, counted.url)
+
+
+def test_a_repeated_task_is_refused(prepared: Prepared, counted: Counted) -> None:
+    kind, _ = prepared.carry_out(prepared.order)
+    assert kind == b"R"
+    assert counted.requests == 20
+    kind, content = prepared.carry_out(prepared.order)
+    assert kind == b"E"
+    assert b"was given the same share of the load again" in content
+    assert counted.requests == 20
+
+
+def test_a_repeated_task_is_refused_by_a_process_that_was_started_again(
+    prepared: Prepared, counted: Counted
+) -> None:
+    """What a process remembers is lost with it; the machine remembers, too."""
+    assert prepared.carry_out(prepared.order)[0] == b"R"
+    prepared.client.run(agent._CLAIMED.clear)
+    with pytest.raises(Refused, match="does not repeat it"):
+        agent.claim(prepared.run, prepared.name)
+    kind, content = prepared.carry_out(prepared.order)
+    assert kind == b"E"
+    assert b"again" in content
+    assert counted.requests == 20
+
+
+def test_a_start_in_the_past_is_refused(prepared: Prepared, counted: Counted) -> None:
+    kind, content = prepared.carry_out(replace(prepared.order, start=time.time_ns() - 10**9))
+    assert kind == b"E"
+    assert b"does not begin late" in content
+    assert counted.connections == 0
+
+
+def test_an_order_that_was_not_prepared_is_refused(prepared: Prepared, counted: Counted) -> None:
+    kind, content = prepared.carry_out(replace(prepared.order, run=uuid.uuid4().hex))
+    assert kind == b"E"
+    assert b"was started again since it prepared" in content
+    assert counted.connections == 0
+
+
+def test_what_was_prepared_is_removed_when_the_coordinator_is_gone(
+    cluster: Cluster, counted: Counted
+) -> None:
+    cluster.worker("one")
+    before = set(files.own_folder().iterdir())
+    with distributed.Client(cluster.address, set_as_default=False) as client:
+        Prepared(client, counted.url)
+        kept = set(files.own_folder().iterdir()) - before - {files.own_folder() / "claims"}
+        assert len(kept) == 1
+        assert [path.read_bytes() for path in next(iter(kept)).rglob("a file")] == [b"content"]
+    # The client has left: its run's clock ends, and with it what waits for the run's start.
+    wait_until(lambda: not any(path.exists() for path in kept), "prepared files are removed")
+
+
+def test_a_worker_that_no_datagram_gets_through_to_is_refused(
+    prepared: Prepared, counted: Counted
+) -> None:
+    nobody = replace(prepared.preparation.reference, port=1, hosts=())
+    preparation = replace(prepared.preparation, run=uuid.uuid4().hex, reference=nobody, limit_s=1.0)
+    answer = prepared.client.run(agent.prepare, preparation, on_error="return")[prepared.address]
+    assert isinstance(answer, Refused)
+    assert "got no answer within 0.5 s from the scheduler's clock" in str(answer)
+
+
+def certificates(authority: Authority) -> list[str]:
+    member = authority.member()
+    return [
+        *("--cluster-tls-ca", str(member.ca)),
+        *("--cluster-tls-cert", str(member.cert), "--cluster-tls-key", str(member.key)),
+    ]
+
+
+def test_a_cluster_with_tls(authority: Authority, counted: Counted, tmp_path: Path) -> None:
+    with Cluster(certificates(authority)) as cluster:
+        assert cluster.address.startswith("tls://")
+        cluster.worker("one")
+        ended = cluster.load("-n", "20", "-c", "1", "--warmup", "0s", counted.url).wait()
+        assert ended.code in {0, 4}, ended
+        assert ended.report["requests"]["ok"] == 20
+        for address, flags, message in (
+            (cluster.address, [], "needs --cluster-tls-ca, --cluster-tls-cert and"),
+            (cluster.address.replace("tls", "tcp"), [], "is no scheduler of Dask, or none that"),
+            (
+                cluster.address,
+                certificates(Authority(tmp_path / "strangers")),
+                "is no scheduler of Dask, or none that speaks tls",
+            ),
+        ):
+            refused = Cluster.load_at(address, *flags, counted.url).wait()
+            assert refused.code in {1, 2}, refused
+            assert message in refused.message
+        assert counted.requests == 20
