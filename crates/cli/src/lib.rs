@@ -2,6 +2,7 @@
 //! module alike.
 
 mod caller;
+mod cluster;
 mod compat;
 mod completions;
 mod forwarding;

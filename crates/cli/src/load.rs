@@ -9,6 +9,7 @@ use trilane_engine::Gate;
 use trilane_units as units;
 use url::Url;
 
+use crate::cluster::ClusterArgs;
 use crate::compat::Tool;
 use crate::grpc::GrpcArgs;
 use crate::websocket::WebSocketArgs;
@@ -43,9 +44,9 @@ pub(crate) struct LoadArgs {
     /// Requests in flight on each connection (HTTP/2 and HTTP/3)
     #[arg(short = 'm', long, value_name = "N", default_value = "1", value_parser = number, help_heading = LOAD)]
     streams: usize,
-    /// Worker threads
-    #[arg(short, long, value_name = "N", default_value = "1", value_parser = number, help_heading = LOAD)]
-    threads: usize,
+    /// Worker threads [default: 1]
+    #[arg(short, long, value_name = "N", value_parser = number, help_heading = LOAD)]
+    threads: Option<usize>,
     /// Requests to send in all, instead of a duration
     #[arg(short = 'n', long, value_name = "N", value_parser = units::count, help_heading = LOAD)]
     count: Option<u64>,
@@ -160,7 +161,7 @@ pub(crate) struct LoadArgs {
     stall: Duration,
 
     #[command(flatten)]
-    grpc: GrpcArgs,
+    pub(crate) grpc: GrpcArgs,
 
     #[command(flatten)]
     websocket: WebSocketArgs,
@@ -308,6 +309,31 @@ pub(crate) struct LoadArgs {
     /// How the result is written
     #[arg(long, value_enum, default_value_t = Format::Text, help_heading = RESULT)]
     format: Format,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+impl LoadArgs {
+    /// Whether a rate is searched for.
+    pub(crate) fn is_search(&self) -> bool {
+        !self.search.is_empty()
+    }
+
+    /// Whether the body comes from stdin.
+    pub(crate) fn reads_stdin(&self) -> bool {
+        self.body.as_deref() == Some("@-")
+    }
+
+    /// Whether the processor time of the server is told.
+    pub(crate) fn watches_server(&self) -> bool {
+        !self.server_pids.is_empty()
+    }
+
+    /// How many threads were typed.
+    pub(crate) fn threads_typed(&self) -> Option<usize> {
+        self.threads
+    }
 }
 
 const LOAD: &str = "Load";
@@ -335,6 +361,7 @@ Examples:
   trilane load --requests calls.jsonl -R 1k https://staging.example
   trilane load --scenario shop.toml --users 200 -c 50 https://staging.example
   trilane load --search 'p99<10ms, error_rate<0.1%' -c 64 https://api.example/
+  trilane load --cluster tcp://10.0.0.1:8786 --workers 4 -R 1m -c 400 https://staging.example/
   trilane load --compat wrk -- -t2 -c100 -d30s http://127.0.0.1:8080/hello
   trilane load --grpc trilane.library.v1.Library/GetBook -b '{\"name\": \"shelves/1/books/1\"}' \\
     -c 1 -m 64 http://127.0.0.1:8080";

@@ -6,6 +6,7 @@ mod numbers;
 mod origins;
 mod scenario;
 mod wire;
+mod workers;
 
 use std::fmt::Write as _;
 
@@ -39,6 +40,7 @@ fn write_all(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     content::calls(out, outcome)?;
     failures(out, outcome)?;
     cost(out, outcome)?;
+    workers::workers(out, outcome)?;
     wire::transfer(out, outcome)?;
     validity(out, outcome)
 }

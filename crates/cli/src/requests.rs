@@ -6,7 +6,6 @@ mod http;
 mod lines;
 mod scenario;
 
-use std::fs;
 use std::path::Path;
 
 use trilane_engine::{Listed, PlanError, Scenario};
@@ -165,7 +164,7 @@ pub(crate) fn read_har(file: &Path, hosts: &[String]) -> Result<Vec<Listed>, Pla
 }
 
 fn text(file: &Path, flag: &str) -> Result<String, PlanError> {
-    let bytes = fs::read(file).map_err(|error| {
+    let bytes = trilane_files::read(file).map_err(|error| {
         let name = file.display().to_string();
         // Other tools have a number of requests there.
         if flag == "--requests" && units::count(&name).is_ok() {

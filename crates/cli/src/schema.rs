@@ -4,7 +4,6 @@ mod reflect;
 #[cfg(test)]
 mod tests;
 
-use std::fs;
 use std::path::PathBuf;
 
 use trilane_engine::{Options, PlanError};
@@ -49,7 +48,7 @@ pub(crate) fn find(source: &Source, target: &Target<'_>) -> Result<(Schema, Stri
         }
         Source::DescriptorSet(file) => {
             let name = file.display().to_string();
-            let bytes = fs::read(file).map_err(|error| {
+            let bytes = trilane_files::read(file).map_err(|error| {
                 PlanError::Environment(format!("--descriptor-set: cannot read {name}: {error}"))
             })?;
             let schema = Schema::from_descriptor_set(&name, &bytes)

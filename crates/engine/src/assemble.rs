@@ -2,32 +2,35 @@
 
 mod content;
 mod set_up;
+mod totals;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::allowance::InFlightStageOut;
-use crate::concurrency::Concurrency;
-use crate::connections::{Connections, ConnectionsOut};
+use crate::cluster::WorkerOut;
+use crate::connections::ConnectionsOut;
 use crate::context::Learned;
-use crate::cost::{self, Spent};
+use crate::cost::Spent;
 use crate::latency::{Durations, percentiles};
-use crate::origin::{OriginOut, OriginReport};
+use crate::origin::OriginOut;
 use crate::outcome::{
     Bytes, Cost, Distribution, EarlyResponses, EventsOut, Grpc, Latency, Outcome, PhasesOut,
     PlanOut, Rate, Requests, StageOut, Target, WebSocketOut, WindowOut,
 };
 use crate::plan::{Model, Plan, Version};
 use crate::record::{Recorder, Window};
-use crate::scenario::{Iterations, ScenarioOut};
-use crate::schedule::Unsent;
+use crate::scenario::ScenarioOut;
 use crate::stage::WINDOW;
 use crate::tally::FirstResponse;
 use crate::validity::{Circumstances, Validity, Verdict, judge};
 use crate::windows;
 use crate::worker::Report;
+
+pub(crate) use self::totals::Totals;
 
 impl WindowOut {
     pub(crate) fn new(window: &Window, is_open_model: bool) -> Self {
@@ -57,68 +60,78 @@ impl Distribution {
     }
 }
 
-/// What was read once for the whole run.
-#[derive(Debug)]
+/// What is known of the machine that a run was on, or of all of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) started_at: SystemTime,
     pub(crate) dns: Duration,
     pub(crate) steal: f64,
     pub(crate) interrupted: bool,
+    pub(crate) peak_rss_bytes: Option<u64>,
+}
+
+impl Machine {
+    /// Adds another machine of the same run.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.started_at = self.started_at.min(other.started_at);
+        self.dns = self.dns.max(other.dns);
+        self.steal = self.steal.max(other.steal);
+        self.interrupted |= other.interrupted;
+        let both = self.peak_rss_bytes.zip(other.peak_rss_bytes);
+        self.peak_rss_bytes = both.map(|(one, more)| one.saturating_add(more));
+    }
 }
 
 impl Outcome {
-    /// Adds up what the workers brought home. `reports` has at least one.
+    /// Adds up what the workers of one machine brought home. `reports` has at least one.
     pub(crate) fn new(
         plan: &Plan,
         reports: Vec<Report>,
         windows: Vec<WindowOut>,
         machine: &Machine,
     ) -> Self {
-        let waits = plan.has_waiting_requests();
-        let mut recorder = Recorder::new(waits);
-        let mut connections = Connections::default();
-        let mut concurrency = Concurrency::default();
-        let mut learned = Learned::default();
-        let mut peers = BTreeMap::new();
-        let mut first = FirstResponse::default();
-        let mut used = Spent::default();
-        let mut busy = Vec::with_capacity(reports.len());
-        let mut iterations: Option<Iterations> = None;
-        let mut origins = vec![OriginReport::default(); plan.origins.len()];
-        let (mut measured, mut unsent, mut cut_short) = (0u64, Unsent::default(), None);
-        let mut measured_since = u64::MAX;
-        for (worker, mut report) in reports.into_iter().enumerate() {
-            report.recorder.slowest.of_worker(worker);
-            measured_since = measured_since.min(report.recorder.measured_since());
-            let cpu_s = report.used.worker.cpu_s() + report.used.worker.run_delay_s;
-            busy.push(
-                ratio(cpu_s, report.measured as f64 / 1e9)
-                    .unwrap_or(0.0)
-                    .min(1.0),
-            );
-            measured = measured.max(report.measured);
-            unsent.shed += report.unsent.shed;
-            unsent.waiting += report.unsent.waiting;
-            used.add(report.used);
-            connections.merge(&report.connections);
-            for (sum, more) in origins.iter_mut().zip(&report.origins) {
-                sum.merge(more);
-            }
-            for (peer, count) in report.peers {
-                *peers.entry(peer).or_default() += count;
-            }
-            concurrency.merge(report.concurrency);
-            learned.merge(report.learned);
-            if first.server.is_none() {
-                first = report.first;
-            }
-            match (&mut iterations, report.iterations) {
-                (Some(sum), Some(more)) => sum.merge(&more),
-                (sum, more) => *sum = sum.take().or(more),
-            }
-            cut_short = cut_short.or(report.cut_short);
-            recorder.merge(report.recorder);
+        let measured_since = measured_since(&reports);
+        let mut totals = Totals::new(plan);
+        for (worker, report) in reports.into_iter().enumerate() {
+            totals.add(worker, report, measured_since);
         }
+        totals.outcome(windows, machine, None)
+    }
+}
+
+/// When the measured part of a machine began, on its clock.
+pub(crate) fn measured_since(reports: &[Report]) -> u64 {
+    let each = reports
+        .iter()
+        .map(|report| report.recorder.measured_since());
+    each.min().unwrap_or(u64::MAX)
+}
+
+impl Totals<'_> {
+    /// The outcome, with its rows; of a run on several machines with what each of `workers` did.
+    pub(crate) fn outcome(
+        self,
+        windows: Vec<WindowOut>,
+        machine: &Machine,
+        workers: Option<Vec<WorkerOut>>,
+    ) -> Outcome {
+        let Self {
+            plan,
+            mut recorder,
+            connections,
+            concurrency,
+            learned,
+            peers,
+            first,
+            used,
+            busy,
+            iterations,
+            origins,
+            measured,
+            unsent,
+            cut_short,
+        } = self;
+        let waits = plan.has_waiting_requests();
         let Spent {
             worker: used,
             server_s,
@@ -131,7 +144,7 @@ impl Outcome {
             Model::Closed => None,
             Model::Open(rate) => Some(rate),
         };
-        let mut outcome = Self {
+        let mut outcome = Outcome {
             schema: "trilane.run/1",
             trilane: build(),
             started_at: rfc3339(machine.started_at),
@@ -222,11 +235,12 @@ impl Outcome {
                     "involuntary": used.involuntary,
                 }),
                 syscalls: Some(recorder.traffic.syscalls),
-                peak_rss_bytes: cost::peak_rss_bytes(),
+                peak_rss_bytes: machine.peak_rss_bytes,
                 busy,
             },
             windows,
-            slowest: recorder.slowest.told(measured_since),
+            slowest: recorder.slowest.told(),
+            workers,
             validity: Validity {
                 verdict: Verdict::Valid,
                 reasons: Vec::new(),
@@ -435,7 +449,7 @@ pub(crate) fn ratio(a: f64, b: f64) -> Option<f64> {
 }
 
 /// Version, git revision and profile of this build.
-fn build() -> Value {
+pub fn build() -> Value {
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "revision": env!("TRILANE_REVISION"),
@@ -454,8 +468,11 @@ fn rfc3339(time: SystemTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::concurrency::Concurrency;
+    use crate::connections::Connections;
     use crate::options::Options;
     use crate::record::{Instants, Wait};
+    use crate::schedule::Unsent;
     use crate::validity::Code;
 
     #[test]
@@ -488,6 +505,7 @@ mod tests {
             dns: Duration::ZERO,
             steal: 0.0,
             interrupted: false,
+            peak_rss_bytes: None,
         };
         let outcome = Outcome::new(&plan, vec![report], Vec::new(), &machine);
         assert_eq!(

@@ -1,5 +1,7 @@
 //! How many requests are in flight at one time, and how many the servers allow.
 
+use serde::{Deserialize, Serialize};
+
 use crate::exchanges::Exchanges;
 
 /// The requests in flight on all connections of one worker.
@@ -39,7 +41,7 @@ impl InFlight {
 }
 
 /// How many requests were in flight in a run, and how many could have been.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Concurrency {
     /// In flight at one time at most: the sum over the threads.
     pub(crate) at_most: u64,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::concurrency::Concurrency;
 use crate::failure::FailureKind;
@@ -10,7 +10,7 @@ use crate::failure::FailureKind;
 const KINDS: usize = FailureKind::ALL.len();
 
 /// The connections of one worker, over the whole run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Connections {
     attempted: u64,
     established: u64,
@@ -28,6 +28,17 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
+    /// Those of a machine of which nothing is known but that so many were open at one time.
+    pub(crate) fn at_least(open: u64) -> Self {
+        Self {
+            attempted: open,
+            established: open,
+            open,
+            open_at_most: open,
+            ..Self::default()
+        }
+    }
+
     /// An attempt begins.
     pub(crate) fn attempt(&mut self) {
         self.attempted += 1;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 use trilane_socket::Unmade;
 use trilane_transport::tls;
 use trilane_wire::{Encoding, Refused, Request, StreamId, h2, h3, websocket};
@@ -42,10 +43,11 @@ impl Clock {
 }
 
 /// What the connections found out about the server.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Learned {
     /// Connections established, by version.
     pub(crate) versions: [u64; 4],
+    #[serde(with = "crate::told::tls")]
     pub(crate) tls: Option<tls::Info>,
     pub(crate) peer: Option<String>,
     pub(crate) congestion_control: Option<String>,
@@ -55,7 +57,9 @@ pub(crate) struct Learned {
     pub(crate) min_rtt_s: Option<f64>,
     /// Whether a server was told how often to acknowledge, where that was asked for.
     pub(crate) ack_frequency: Option<bool>,
+    #[serde(with = "crate::told::h2")]
     pub(crate) h2: Option<h2::PeerSettings>,
+    #[serde(with = "crate::told::h3")]
     pub(crate) h3: Option<h3::PeerSettings>,
 }
 

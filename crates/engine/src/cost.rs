@@ -6,9 +6,10 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 use nix::time::ClockId;
 use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
 
 /// What one thread has used since it began.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ThreadUse {
     pub(crate) user_s: f64,
     pub(crate) system_s: f64,
@@ -87,7 +88,7 @@ impl ServerClocks {
 }
 
 /// What a worker and the server have used.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Spent {
     pub(crate) worker: ThreadUse,
     /// Processor time of the server's processes, in seconds, where they are known.

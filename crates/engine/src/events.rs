@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use regex::bytes::Regex;
+use serde::{Deserialize, Serialize};
 use trilane_wire::StreamId;
 
 use crate::latency::Durations;
@@ -69,7 +70,7 @@ impl EventsPlan {
 }
 
 /// What one worker counts of events; nothing grows with their number.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct EventCounts {
     pub(crate) received: u64,
     /// From the first byte of the request to the first event, or to the one that was looked for.

@@ -1,5 +1,6 @@
 //! The kinds of failure that a run counts.
 
+use serde::{Deserialize, Serialize};
 use trilane_wire::ErrorKind;
 
 /// Why a request failed. A connection attempt that fails counts as one failed request.
@@ -95,7 +96,7 @@ impl From<ErrorKind> for FailureKind {
 }
 
 /// A count and one example message for each kind.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Failures {
     counts: [u64; FailureKind::ALL.len()],
     examples: [Option<String>; FailureKind::ALL.len()],
@@ -111,6 +112,15 @@ impl Failures {
                 text.truncate(end);
             }
             self.examples[index] = Some(text);
+        }
+    }
+
+    /// So many of each kind, in the order of [`FailureKind::ALL`], whose messages are not known.
+    pub(crate) fn of_counts(counts: [u64; FailureKind::ALL.len()], instead: &str) -> Self {
+        let example = |count: &u64| (*count > 0).then(|| instead.to_owned());
+        Self {
+            examples: counts.each_ref().map(example),
+            counts,
         }
     }
 

@@ -1,9 +1,13 @@
 //! Durations in constant memory: HdrHistogram, 3 significant digits, 1 µs to 1 h.
 
+mod sparse;
+
 use base64::Engine as _;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use serde::Serialize;
+
+pub(crate) use self::sparse::{Merge, Sparse, with_room_for};
 
 const LOWEST_NS: u64 = 1_000;
 const HIGHEST_NS: u64 = 3_600_000_000_000;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::allowance::InFlightStageOut;
 use crate::asked::Asked;
+use crate::cluster::WorkerOut;
 use crate::connections::ConnectionsOut;
 use crate::latency::Summary;
 use crate::options::RateStage;
@@ -62,6 +63,9 @@ pub struct Outcome {
     pub cost: Cost,
     /// One row a second.
     pub windows: Vec<WindowOut>,
+    /// What each machine did, where the run was on several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<Vec<WorkerOut>>,
     /// The slowest of the requests that are in the latency, the slowest first.
     pub slowest: Vec<Slow>,
     /// Whether the run may be believed.

@@ -1,14 +1,14 @@
 //! How connections were set up: what it took, and which handshakes they were; and what the time of requests
 //! consists of.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use trilane_transport::tls;
 
 use crate::latency::Durations;
 use crate::outcome::Distribution;
 
 /// How connections were set up.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Phases {
     pub(crate) connect: Durations,
     pub(crate) tls: Durations,
@@ -24,7 +24,7 @@ pub(crate) struct Phases {
 }
 
 /// What the time of requests consists of.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RequestPhases {
     /// No stream, window or connection was free; where requests are there before they leave.
     pub(crate) wait: Durations,
@@ -69,7 +69,7 @@ pub struct RequestPhasesOut {
 }
 
 /// What became of early data.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct EarlyData {
     /// Handshakes in which it was offered and the server took it, and in which it did not.
     pub(crate) accepted: u64,

@@ -346,6 +346,11 @@ impl Plan {
         self.warmup
     }
 
+    /// How many threads the run has, on all machines together: as many as were asked for, and no more than connections.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
     /// Whether the rate and the number of requests are those of iterations of a scenario.
     pub fn counts_iterations(&self) -> bool {
         self.scenario.is_some()

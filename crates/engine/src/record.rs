@@ -1,11 +1,13 @@
 //! What one worker counts. Nothing here grows with the number of requests.
 
 mod instants;
+mod statuses;
 mod traffic;
 mod window;
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use trilane_grpc::status::Code;
 
 use crate::events::EventCounts;
@@ -20,10 +22,10 @@ use crate::websocket;
 pub(crate) use self::instants::{Instants, Wait};
 pub(crate) use self::traffic::Traffic;
 use self::window::Standing;
-pub(crate) use self::window::Window;
+pub(crate) use self::window::{Window, Windows};
 
 /// Responses that were complete before the content of their requests had left.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Early {
     pub(crate) count: u64,
     /// Bytes of content of these requests.
@@ -49,7 +51,7 @@ impl Early {
 }
 
 /// Requests that ended, by how.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Warmup {
     pub(crate) started: u64,
     pub(crate) ok: u64,
@@ -57,7 +59,7 @@ pub(crate) struct Warmup {
 }
 
 /// The counts of one worker.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Recorder {
     pub(crate) started: u64,
     pub(crate) ok: u64,
@@ -67,6 +69,7 @@ pub(crate) struct Recorder {
     pub(crate) early: Early,
     pub(crate) warmup: Warmup,
     /// Count of final responses by status code.
+    #[serde(with = "statuses")]
     pub(crate) status: Box<[u64; 1000]>,
     pub(crate) service: Durations,
     pub(crate) response: Durations,
@@ -77,13 +80,16 @@ pub(crate) struct Recorder {
     pub(crate) warm: RequestPhases,
     /// In the present window the service times of warm requests whose response came as a whole: each is its
     /// time to the first byte as well, and is recorded once.
+    #[serde(skip, default = "Durations::new")]
     at_once: Durations,
     /// From the first byte sent to the end of requests that failed otherwise than by time.
     pub(crate) failed: Durations,
     /// The slowest of all that have a latency.
     pub(crate) slowest: Slowest,
+    #[serde(skip, default = "no_window")]
     pub(crate) window: Window,
     /// As that window began.
+    #[serde(skip, default = "Standing::of_nothing")]
     standing: Standing,
     pub(crate) traffic: Traffic,
     /// Of all connections of the run.
@@ -100,6 +106,11 @@ pub(crate) struct Recorder {
     pub(crate) origins: Option<Box<OriginCounts>>,
     /// Made by the first message of a session.
     websocket: Option<Box<websocket::Counts>>,
+}
+
+/// A report travels without its last window: that has been handed over.
+fn no_window() -> Window {
+    Window::new(0, false)
 }
 
 impl Recorder {

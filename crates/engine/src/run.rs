@@ -1,6 +1,7 @@
 //! One run from plan to outcome.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -10,7 +11,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use crate::assemble::Machine;
 use crate::context::Clock;
 use crate::control::Control;
-use crate::cost::MachineTime;
+use crate::cost::{MachineTime, peak_rss_bytes};
 use crate::failure::FailureKind;
 use crate::io;
 use crate::outcome::{Outcome, WindowOut};
@@ -18,6 +19,7 @@ use crate::plan::{Model, Plan};
 use crate::record::Window;
 use crate::second::{Seconds, Watch};
 use crate::shared::sockets;
+use crate::sums::Sums;
 use crate::worker::{Report, Worker, places};
 
 /// Why a run could not be made. Nothing was measured.
@@ -64,26 +66,54 @@ pub fn run_watched(
     control: &Control,
     watch: Option<Watch<'_>>,
 ) -> Result<Outcome, RunError> {
-    raise_file_limit(plan)?;
+    let mut rows = Rows::new(plan, watch);
+    let whole = 0..plan.threads;
+    let brought = carry_out(plan, control, whole, || Ok(()), |window| rows.add(&window))?;
+    let Brought { reports, machine } = brought;
+    Ok(Outcome::new(plan, reports, rows.finish(), &machine))
+}
+
+/// What the threads of one machine bring home.
+#[derive(Debug)]
+pub(crate) struct Brought {
+    /// Of each thread, in their order.
+    pub(crate) reports: Vec<Report>,
+    pub(crate) machine: Machine,
+}
+
+/// Carries out what falls to the threads `share` of those of `plan`, when all is ready and `begin` returns. `each` is
+/// handed each window when the last of the threads has delivered it, and the others at the end.
+pub(crate) fn carry_out(
+    plan: &Plan,
+    control: &Control,
+    share: Range<usize>,
+    begin: impl FnOnce() -> Result<(), RunError>,
+    mut each: impl FnMut(Window),
+) -> Result<Brought, RunError> {
+    let connections = share.clone().map(|index| places(plan, index)).sum();
+    raise_file_limit(plan, connections)?;
     let began = Instant::now();
     let patience = plan.connect_timeout.max(Duration::from_millis(100));
     let addresses = plan.origins.iter();
     let addresses = addresses.map(|origin| origin.route.resolve(patience));
     let addresses = addresses.collect::<Result<Vec<_>, _>>()?;
     let dns = began.elapsed();
+    begin()?;
     let started_at = SystemTime::now();
     let machine_before = MachineTime::now();
 
     let clock = Clock(Instant::now());
     let (sender, receiver) = mpsc::channel();
-    let (reports, windows) = thread::scope(|scope| {
-        let workers: Vec<_> = (0..plan.threads)
+    let reports = thread::scope(|scope| {
+        let workers: Vec<_> = share
+            .clone()
             .map(|index| {
                 let (sender, addresses) = (sender.clone(), &addresses);
+                let of_machine = index - share.start;
                 thread::Builder::new()
                     .name(format!("worker-{index}"))
                     .spawn_scoped(scope, move || {
-                        let system = pin(plan, index).and_then(|()| {
+                        let system = pin(plan, of_machine).and_then(|()| {
                             let sockets = sockets(plan, addresses);
                             let places = places(plan, index) + sockets;
                             io::open(plan.io, places).map_err(RunError::new)
@@ -97,8 +127,16 @@ pub fn run_watched(
             })
             .collect();
         drop(sender);
-        let windows = gather_windows(&receiver, plan, watch);
-        let reports: Vec<Result<Report, RunError>> = workers
+        let mut sums = Sums::of(share.len(), plan.has_waiting_requests());
+        for window in receiver {
+            sums.add(&window);
+            while let Some(sum) = sums.next_complete() {
+                each(sum);
+            }
+        }
+        // Threads of a counted run end at different times.
+        sums.rest().for_each(each);
+        workers
             .into_iter()
             .map(|worker| match worker.map(thread::ScopedJoinHandle::join) {
                 Ok(Ok(report)) => report,
@@ -110,8 +148,7 @@ pub fn run_watched(
                     "cannot start a worker thread: {error}"
                 ))),
             })
-            .collect();
-        (reports, windows)
+            .collect::<Vec<Result<Report, RunError>>>()
     });
     let reports = match reports.into_iter().collect::<Result<Vec<_>, _>>() {
         Ok(reports) => reports,
@@ -125,56 +162,47 @@ pub fn run_watched(
             .and_then(|before| Some(MachineTime::now()?.steal_since(before)))
             .unwrap_or(0.0),
         interrupted: control.was_interrupted(),
+        peak_rss_bytes: peak_rss_bytes(),
     };
-    Ok(Outcome::new(plan, reports, windows, &machine))
+    Ok(Brought { reports, machine })
 }
 
-/// Adds up the workers' windows as they are handed over, so that memory does not grow with the
-/// length of the run: a window is reduced to a row when the last worker has delivered it.
-fn gather_windows(
-    receiver: &mpsc::Receiver<Window>,
-    plan: &Plan,
-    watch: Option<Watch<'_>>,
-) -> Vec<WindowOut> {
-    let is_open_model = plan.model != Model::Closed;
-    let mut rows = Vec::new();
-    let mut open: Vec<(Window, usize)> = Vec::new();
-    let mut seconds = watch.map(|watch| Seconds::new(plan, watch));
-    for window in receiver {
-        match open.iter_mut().find(|(sum, _)| sum.index == window.index) {
-            Some((sum, count)) => {
-                sum.add(&window);
-                *count += 1;
-            }
-            None => open.push((window, 1)),
-        }
-        open.retain(|(sum, count)| {
-            let complete = *count == plan.threads;
-            if complete {
-                rows.push(WindowOut::new(sum, is_open_model));
-                if let Some(seconds) = &mut seconds {
-                    seconds.add(sum);
-                }
-            }
-            !complete
-        });
-    }
-    // Workers of a counted run end at different times.
-    open.sort_by_key(|(sum, _)| sum.index);
-    for (sum, _) in &open {
-        rows.push(WindowOut::new(sum, is_open_model));
-        if let Some(seconds) = &mut seconds {
-            seconds.add(sum);
-        }
-    }
-    if let Some(seconds) = &mut seconds {
-        seconds.end();
-    }
-    rows.retain(|row| row.length_s >= 0.01 || row.ok + row.failed > 0);
-    rows.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
-    rows
+/// The rows of a result, and what whoever watches is told, made of the windows of all threads as these are complete.
+pub(crate) struct Rows<'a> {
+    is_open_model: bool,
+    rows: Vec<WindowOut>,
+    seconds: Option<Seconds<'a>>,
 }
 
+impl<'a> Rows<'a> {
+    pub(crate) fn new<'w: 'a>(plan: &'a Plan, watch: Option<Watch<'w>>) -> Self {
+        Self {
+            is_open_model: plan.model != Model::Closed,
+            rows: Vec::new(),
+            seconds: watch.map(|watch| Seconds::new(plan, watch)),
+        }
+    }
+
+    /// Adds a window. They come in order, and none is left out.
+    pub(crate) fn add(&mut self, window: &Window) {
+        self.rows.push(WindowOut::new(window, self.is_open_model));
+        if let Some(seconds) = &mut self.seconds {
+            seconds.add(window);
+        }
+    }
+
+    /// The rows, when there are no more windows.
+    pub(crate) fn finish(mut self) -> Vec<WindowOut> {
+        if let Some(seconds) = &mut self.seconds {
+            seconds.end();
+        }
+        let mut rows = self.rows;
+        rows.retain(|row| row.length_s >= 0.01 || row.ok + row.failed > 0);
+        rows
+    }
+}
+
+/// Puts a thread on its processor, where it has one: `index` counts those of this machine.
 fn pin(plan: &Plan, index: usize) -> Result<(), RunError> {
     // Pacing below a millisecond: the default slack of 50 µs would be added to every sleep.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
@@ -193,9 +221,9 @@ fn pin(plan: &Plan, index: usize) -> Result<(), RunError> {
 }
 
 /// Makes room for the connections' sockets, as far as the hard limit goes.
-fn raise_file_limit(plan: &Plan) -> Result<(), RunError> {
-    let (connections, origins) = (plan.connections, plan.origins.len());
-    let needed = (connections * origins) as u64 + 64;
+fn raise_file_limit(plan: &Plan, connections: usize) -> Result<(), RunError> {
+    let origins = plan.origins.len();
+    let needed = connections as u64 + 64;
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
         return Ok(());
     };
@@ -211,6 +239,7 @@ fn raise_file_limit(plan: &Plan) -> Result<(), RunError> {
         String::new()
     };
     Err(RunError::new(format!(
-        "-c {connections}{each} needs {needed} file descriptors and this process may have {hard}: raise it with 'ulimit -n {needed}' or lower -c"
+        "-c {}{each} needs {needed} file descriptors and this process may have {hard}: raise it with 'ulimit -n {needed}' or lower -c",
+        connections / origins
     )))
 }

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::arrivals::Arriving;
 use crate::plan::Plan;
 use crate::tally::Pending;
@@ -101,7 +103,7 @@ pub(crate) struct Schedule {
 }
 
 /// Requests of the open model that were never sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Unsent {
     /// They could only have left too late.
     pub(crate) shed: u64,

@@ -3,12 +3,12 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::record::Instants;
 
 /// Which request of the run one is, and where it went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Of {
     /// Which of the plan's.
     pub(crate) request: u32,
@@ -48,12 +48,14 @@ pub struct Slow {
 }
 
 /// A request that has ended, by how long it took.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Ended {
     took: u64,
     at: Instants,
     timed_out: bool,
     worker: usize,
+    /// When the measured part began, on the clock of that worker's machine.
+    measured_since: u64,
 }
 
 impl PartialEq for Ended {
@@ -78,7 +80,7 @@ impl Ord for Ended {
 }
 
 /// The slowest requests of a worker, or of a run.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Slowest {
     most: usize,
     /// The quickest of them on top.
@@ -113,6 +115,7 @@ impl Slowest {
                 at,
                 timed_out,
                 worker: 0,
+                measured_since: 0,
             });
         }
     }
@@ -130,11 +133,17 @@ impl Slowest {
         }
     }
 
-    /// They are those of this worker.
-    pub(crate) fn of_worker(&mut self, worker: usize) {
+    /// They are those of this worker, on whose clock the measured part began at `measured_since`.
+    pub(crate) fn of_worker(&mut self, worker: usize, measured_since: u64) {
         let kept = std::mem::take(&mut self.kept).into_iter();
         self.kept = kept
-            .map(|Reverse(ended)| Reverse(Ended { worker, ..ended }))
+            .map(|Reverse(ended)| {
+                Reverse(Ended {
+                    worker,
+                    measured_since,
+                    ..ended
+                })
+            })
             .collect();
     }
 
@@ -146,19 +155,16 @@ impl Slowest {
         }
     }
 
-    /// The slowest first; `measured_since` is when the measured part began.
-    pub(crate) fn told(&self, measured_since: u64) -> Vec<Slow> {
+    /// The slowest first.
+    pub(crate) fn told(&self) -> Vec<Slow> {
         let mut ended: Vec<_> = self.kept.iter().map(|Reverse(ended)| *ended).collect();
         ended.sort_by_key(|&ended| Reverse(ended));
-        ended
-            .iter()
-            .map(|ended| ended.told(measured_since))
-            .collect()
+        ended.iter().map(Ended::told).collect()
     }
 }
 
 impl Ended {
-    fn told(&self, measured_since: u64) -> Slow {
+    fn told(&self) -> Slow {
         let Instants {
             intended,
             start,
@@ -169,11 +175,11 @@ impl Ended {
         let seconds = |ns: u64| ns as f64 / 1e9;
         // Where nothing is due, it began with its first byte.
         let began = intended.min(start);
-        let end = began + self.took;
+        let end = began.saturating_add(self.took);
         let headed = (head != 0).then_some(head);
         Slow {
             latency_s: seconds(self.took),
-            at_s: (began as f64 - measured_since as f64) / 1e9,
+            at_s: (began as f64 - self.measured_since as f64) / 1e9,
             waited_s: seconds(start - began),
             first_byte_s: headed.map(|head| seconds(head.saturating_sub(start))),
             body_s: headed.map(|head| seconds(end.saturating_sub(head))),
@@ -213,10 +219,10 @@ mod tests {
                 let took = 20 + (number * 37 + worker) % 100;
                 slowest.consider(took, at(1_000 + number, number), false);
             }
-            slowest.of_worker(worker as usize);
+            slowest.of_worker(worker as usize, 1_000);
             all.merge(slowest);
         }
-        let told = all.told(1_000);
+        let told = all.told();
         let latencies: Vec<_> = told
             .iter()
             .map(|slow| (slow.latency_s * 1e9).round())
@@ -232,6 +238,6 @@ mod tests {
     fn none_are_kept_where_none_are_asked_for() {
         let mut slowest = Slowest::new(0);
         slowest.consider(7, at(10, 0), true);
-        assert!(slowest.told(0).is_empty());
+        assert!(slowest.told().is_empty());
     }
 }

@@ -5,6 +5,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use trilane_grpc::status::Code;
 use trilane_wire::{ErrorKind, Fields};
 
@@ -84,14 +85,14 @@ impl Retries {
 }
 
 /// The body that every other must equal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BodySum {
     pub(crate) bytes: u64,
     pub(crate) crc32: u32,
 }
 
 /// What the first response told about the server; later ones are only counted.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct FirstResponse {
     pub(crate) server: Option<String>,
     /// For each prepared request the body of its first complete response.

@@ -2,7 +2,7 @@
 //! `{csv:FILE:COLUMN}`. What a request gets follows from its number alone, so that it is the same when it
 //! is sent again, and in every run; but for `{var:NAME}`, what a virtual user has taken from a response.
 
-use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -241,7 +241,7 @@ impl Templates {
         let environment = |error: &dyn std::fmt::Display| {
             PlanError::Environment(format!("{{{name}}}: cannot read {file}: {error}"))
         };
-        let bytes = fs::read(file).map_err(|error| environment(&error))?;
+        let bytes = trilane_files::read(Path::new(file)).map_err(|error| environment(&error))?;
         let mut reader = csv::Reader::from_reader(&*bytes);
         let heads = reader.headers().map_err(|error| environment(&error))?;
         let Some(at) = heads.iter().position(|head| head.trim() == column) else {

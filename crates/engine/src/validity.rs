@@ -37,6 +37,8 @@ pub enum Code {
     Outage,
     /// The run was given up before its end.
     GivenUp,
+    /// A machine of the run was lost, or could not do its share.
+    WorkerLost,
     /// The user ended it early.
     Interrupted,
     /// The server allows fewer streams than were asked for.
@@ -182,6 +184,12 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             format!("the run was given up: {reason}"),
         ));
     }
+    let lost = outcome.workers.iter().flatten();
+    reasons.extend(lost.filter_map(|worker| {
+        let text = worker.lost_in_words()?;
+        let left = [("threads", worker.threads as f64)];
+        Some(Reason::new(Verdict::Invalid, Code::WorkerLost, left, text))
+    }));
     if outcome.interrupted {
         reasons.push(Reason::new(
             Verdict::Suspect,

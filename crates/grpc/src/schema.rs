@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use prost::Message as _;
@@ -10,7 +9,7 @@ use prost_reflect::{
     DescriptorPool, DynamicMessage, FileDescriptor, ReflectMessage, ServiceDescriptor,
 };
 use prost_types::FileDescriptorProto;
-use protox::file::{ChainFileResolver, File, IncludeFileResolver};
+use protox::file::{ChainFileResolver, File, FileResolver, IncludeFileResolver};
 
 use crate::{Method, editions, known, near, sound};
 
@@ -67,15 +66,15 @@ impl Schema {
         let mut resolver = ChainFileResolver::new();
         let mut roots: Vec<PathBuf> = includes.to_vec();
         for include in includes {
-            if !include.is_dir() {
+            if !trilane_files::is_dir(include) {
                 let text = format!("{} is not a folder", include.display());
                 return Err(SchemaError::Unreadable(text));
             }
         }
         for file in files {
             // A name may also be relative to one of the includes, as `protoc` takes it.
-            let included = includes.iter().any(|include| include.join(file).is_file());
-            if !included || file.is_file() {
+            let is_in = |include: &PathBuf| trilane_files::is_file(&include.join(file));
+            if !includes.iter().any(is_in) || trilane_files::is_file(file) {
                 let root = root(file)?;
                 if !roots.contains(&root) {
                     roots.push(root);
@@ -83,7 +82,7 @@ impl Schema {
             }
         }
         for root in roots {
-            resolver.add(IncludeFileResolver::new(root));
+            resolver.add(Included::new(root));
         }
         known::add(&mut resolver);
         let mut compiler = protox::Compiler::with_file_resolver(resolver);
@@ -314,9 +313,42 @@ fn circle(names: &HashMap<String, Vec<String>>) -> Option<&str> {
     waiting.keys().min().copied()
 }
 
+/// The files below a folder, by their names relative to it, which may be copies of those of another machine.
+struct Included {
+    folder: PathBuf,
+    files: IncludeFileResolver,
+}
+
+impl Included {
+    fn new(folder: PathBuf) -> Self {
+        Self {
+            files: IncludeFileResolver::new(folder.clone()),
+            folder,
+        }
+    }
+}
+
+impl FileResolver for Included {
+    fn resolve_path(&self, path: &Path) -> Option<String> {
+        self.files.resolve_path(path)
+    }
+
+    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
+        let path = self.folder.join(name);
+        if trilane_files::are_copies() {
+            let text = trilane_files::read_to_string(&path)
+                .map_err(|_| protox::Error::file_not_found(name))?;
+            return File::from_source(name, &text);
+        }
+        let file = self.files.open_file(name)?;
+        trilane_files::note(&path);
+        Ok(file)
+    }
+}
+
 /// The folder that the imports of a file are relative to, by its package.
 fn root(file: &Path) -> Result<PathBuf, SchemaError> {
-    let text = fs::read_to_string(file).map_err(|error| {
+    let text = trilane_files::read_to_string(file).map_err(|error| {
         SchemaError::Unreadable(format!("cannot read {}: {error}", file.display()))
     })?;
     let name = file.display().to_string();

@@ -98,6 +98,7 @@ def _run(run: Run) -> dict[str, Any]:
         _slowest(run.slowest),
         _connections(run),
         _cost(run),
+        _workers(run),
     ]
     return {
         "kind": "Run",
@@ -209,6 +210,29 @@ def _origins(run: Run) -> Section | None:
     ]
     counts = ("started", "ok", "failed", "abandoned", "connections")
     return Section("Origins", ("origin", *counts, *(f"service {name}" for name in _OF_STEPS)), rows)
+
+
+def _workers(run: Run) -> Section | None:
+    if run.workers is None:
+        return None
+    rows = [
+        [
+            f"{each.name} on {each.host}",
+            str(each.threads),
+            f"{each.ok:,}",
+            f"{each.failed:,}",
+            f"{each.requests_per_s:,.1f}",
+            formatting.quantity(each.p50, "s"),
+            formatting.quantity(each.p99, "s"),
+            formatting.quantity(each.cpu_us_per_request, "us"),
+            f"{each.busy:.0%}",
+            formatting.quantity(each.start_late_s, "s"),
+            each.lost or "",
+        ]
+        for each in run.workers
+    ]
+    heads = ("worker", "threads", "ok", "failed", "requests/s", "p50", "p99", "CPU per request")
+    return Section("Workers", (*heads, "busy", "began late", "lost"), rows)
 
 
 def _times(run: Run) -> Section | None:

@@ -165,6 +165,33 @@ def test_the_steps_of_a_scenario_are_a_table() -> None:
     assert '<a href="#scenario">Scenario</a>' in page
 
 
+def test_several_machines_are_a_table() -> None:
+    worker = {
+        "name": "w0",
+        "host": EVIL,
+        "threads": 4,
+        "cores": None,
+        "clock_offset_s": -0.002,
+        "clock_error_s": 0.0001,
+        "start_late_s": 0.00025,
+        "ok": 12_000,
+        "failed": 3,
+        "requests_per_s": 1_200.0,
+        "p50": 0.001,
+        "p99": None,
+        "cpu_us_per_request": 12.5,
+        "busy": 0.25,
+        "lost": None,
+    }
+    workers = [worker, {**worker, "name": "w1", "lost": "its power went"}]
+    page = single.render(msgspec.convert({**run(histogram=True), "workers": workers}, Run))
+    assert '<a href="#workers">Workers</a>' in page
+    assert EVIL not in page
+    for cell in ("12,000", "1,200.0", "1 ms", "12.5 µs", "25%", "250 µs", "its power went"):
+        assert f">{cell}<" in page, cell
+    assert "#workers" not in single.render(made())
+
+
 def test_several_origins_are_a_table() -> None:
     times = run(histogram=True)["latency"]["service"]
     counts = {"started": 1032, "ok": 1030, "failed": 2, "abandoned": 0}

@@ -7,6 +7,7 @@ use trilane_engine::{Arrivals, Control, Gate, Options, Outcome, Plan, SecondOut,
 
 use super::LoadArgs;
 use super::values::Format;
+use crate::cluster::{self, Mode};
 use crate::grpc;
 use crate::interrupt::Interrupt;
 use crate::live::{self, Live};
@@ -30,7 +31,27 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
         complain(compat::how(tool));
         return USAGE;
     }
-    let planned = arguments.options().and_then(|options| {
+    let members = match arguments.cluster.mode() {
+        Mode::Alone => None,
+        Mode::Several => {
+            complain(cluster::NATIVE_ALONE);
+            return FAILED;
+        }
+        Mode::Describe(threads) => return cluster::describe(arguments, threads),
+        Mode::Share(share) => return cluster::share(arguments, share),
+        Mode::Gather => match cluster::members() {
+            Ok(members) => Some(members),
+            Err(error) => {
+                complain(error);
+                return FAILED;
+            }
+        },
+    };
+    let planned = arguments.options().and_then(|mut options| {
+        if let Some(members) = &members {
+            cluster::check(arguments)?;
+            options.threads = members.threads();
+        }
         // A search gives each of its runs a rate.
         let rate = options
             .rate
@@ -103,7 +124,13 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
             return USAGE;
         }
     };
-    let control = Interrupt::catch().next();
+    let control = match &members {
+        None => Interrupt::catch().next(),
+        Some(_) => {
+            cluster::ignore_signals();
+            Arc::new(Control::new())
+        }
+    };
     let shown = match Shown::start(arguments.live, &control, &plan) {
         Ok(shown) => shown,
         Err(error) => {
@@ -128,13 +155,17 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
             live.update(second, so_far);
         }
     };
-    let outcome = trilane_engine::run_watched(&plan, &control, Some(&mut watch));
+    let outcome = match members {
+        None => trilane_engine::run_watched(&plan, &control, Some(&mut watch))
+            .map_err(|error| (FAILED, error.to_string())),
+        Some(members) => cluster::gather(&plan, &control, members, &mut watch),
+    };
     shown.finish();
     let outcome = match outcome {
         Ok(outcome) => outcome,
-        Err(error) => {
+        Err((code, error)) => {
             complain(error);
-            return FAILED;
+            return code;
         }
     };
     let percentiles = arguments.hgrm.as_deref();

@@ -1,6 +1,5 @@
 //! What the flags ask of the engine.
 
-use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -17,7 +16,7 @@ use crate::requests::{self, Called};
 type OfFile = (Vec<Listed>, Option<Scenario>, Vec<Called>);
 
 impl LoadArgs {
-    pub(super) fn options(&self) -> Result<Options, PlanError> {
+    pub(crate) fn options(&self) -> Result<Options, PlanError> {
         let flags = [
             (self.h1, Version::H1),
             (self.h2, Version::H2),
@@ -69,7 +68,7 @@ impl LoadArgs {
                 .map(|(_, version)| *version),
             connections: self.connections,
             streams: self.streams,
-            threads: self.threads,
+            threads: self.threads.unwrap_or(1),
             requests: self.count,
             duration: self.duration,
             warmup: self.warmup,
@@ -217,7 +216,7 @@ fn from_stdin() -> Result<Vec<u8>, PlanError> {
 
 fn read(file: &Path, flag: &str) -> Result<PemFile, PlanError> {
     let name = file.display().to_string();
-    match fs::read(file) {
+    match trilane_files::read(file) {
         Ok(contents) => Ok((name, contents)),
         Err(error) => Err(PlanError::Environment(format!(
             "{flag}: cannot read {name}: {error}"

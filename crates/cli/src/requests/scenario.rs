@@ -1,7 +1,6 @@
 //! Scenarios in TOML or JSON: what virtual users do, step after step.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -311,7 +310,7 @@ impl Reader<'_> {
             (Some(_), Some(_)) => here("body and body_file are two contents: leave one out"),
             (None, Some(name)) => {
                 let path = self.file.parent().unwrap_or(Path::new("")).join(&name);
-                fs::read(&path).or_else(|error| {
+                trilane_files::read(&path).or_else(|error| {
                     here(format!(
                         "body_file: cannot read {}: {error}",
                         path.display()

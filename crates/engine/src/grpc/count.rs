@@ -1,5 +1,6 @@
 //! What one worker counts of its calls.
 
+use serde::{Deserialize, Serialize};
 use trilane_grpc::status::Code;
 
 use crate::latency::Durations;
@@ -8,7 +9,7 @@ use crate::latency::Durations;
 const CODES: usize = Code::ALL.len();
 
 /// The counts of one worker; nothing grows with the number of calls.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Counts {
     pub(crate) sent: u64,
     pub(crate) received: u64,
@@ -25,7 +26,7 @@ pub(crate) struct Counts {
 }
 
 /// The calls of one of several methods.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct MethodCounts {
     pub(crate) ok: u64,
     pub(crate) failed: u64,
@@ -34,7 +35,7 @@ pub(crate) struct MethodCounts {
 }
 
 /// Time spent on something, and how often.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Spent {
     nanoseconds: u64,
     times: u64,

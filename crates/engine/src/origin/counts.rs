@@ -2,22 +2,23 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::connections::Connections;
 use crate::latency::{Durations, Summary};
 use crate::plan::Plan;
 
 /// Requests by origin.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct OriginCounts {
     /// The origin of each request of the plan.
+    #[serde(skip)]
     of: Arc<[u32]>,
     each: Vec<Counts>,
 }
 
 /// The requests to one origin.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Counts {
     ok: u64,
     failed: u64,
@@ -76,7 +77,7 @@ impl OriginCounts {
 }
 
 /// What is known of one origin at the end of a run, beside its requests that have ended.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct OriginReport {
     /// Requests in flight.
     pub(crate) abandoned: u64,

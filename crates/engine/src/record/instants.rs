@@ -1,9 +1,11 @@
 //! When something happened to one request.
 
+use serde::{Deserialize, Serialize};
+
 use crate::slowest::Of;
 
 /// The instants of one request and which it is; the times in nanoseconds since the run began.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Instants {
     /// When it should have been sent.
     pub(crate) intended: u64,

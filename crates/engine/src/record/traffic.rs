@@ -1,9 +1,10 @@
 //! What went over the network.
 
+use serde::{Deserialize, Serialize};
 use trilane_socket::Moved;
 
 /// Bytes and packets, since the run began.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Traffic {
     pub(crate) sent: u64,
     pub(crate) received: u64,

@@ -3,22 +3,24 @@
 use std::array;
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::failure::{FailureKind, Failures};
-use crate::latency::Durations;
+use crate::latency::{Durations, Merge, Sparse};
 
 use super::Traffic;
 
 /// A tenth of a second of the measured part.
-#[derive(Debug)]
-pub(crate) struct Window {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Window<D = Durations> {
     pub(crate) index: usize,
     /// All of it, but for the last.
     pub(crate) length_ns: u64,
     pub(crate) ok: u64,
     pub(crate) failed: u64,
-    pub(crate) service: Durations,
+    pub(crate) service: D,
     /// Where requests are there before they leave.
-    pub(crate) waits: Option<Waits>,
+    pub(crate) waits: Option<Waits<D>>,
     /// What the worker counts over the whole run, as much of it as fell into this window.
     pub(crate) part: Part,
     /// Connections open at its end.
@@ -34,16 +36,19 @@ pub(crate) struct Window {
 }
 
 /// Durations from when a request was due.
-#[derive(Debug)]
-pub(crate) struct Waits {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Waits<D = Durations> {
     /// To the end of its response.
-    pub(crate) response: Durations,
+    pub(crate) response: D,
     /// To its first byte, as far as that was the worker's doing.
-    pub(crate) late: Durations,
+    pub(crate) late: D,
 }
 
+/// Windows of another machine, one after the other, as they travel.
+pub(crate) type Windows = Vec<Window<Sparse>>;
+
 /// What fell into a window of counts that go on.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Part {
     /// Requests that left.
     pub(crate) started: u64,
@@ -98,8 +103,55 @@ impl Window {
         }
     }
 
+    /// The form in which it travels.
+    pub(crate) fn sparse(&self) -> Window<Sparse> {
+        Window {
+            index: self.index,
+            length_ns: self.length_ns,
+            ok: self.ok,
+            failed: self.failed,
+            service: Sparse::from(&self.service),
+            waits: self.waits.as_ref().map(|waits| Waits {
+                response: Sparse::from(&waits.response),
+                late: Sparse::from(&waits.late),
+            }),
+            part: self.part.clone(),
+            open: self.open,
+            in_flight: self.in_flight,
+            backlog: self.backlog,
+            cpu_s: self.cpu_s,
+            server_cpu_s: self.server_cpu_s,
+        }
+    }
+}
+
+impl<D> Window<D> {
+    /// Whether what another machine sent can be a window: a tenth of a second, and counts of which any number of
+    /// machines can be added up.
+    pub(crate) fn is_plausible(&self) -> bool {
+        const MOST: u64 = 1 << 44;
+        let part = &self.part;
+        let counts = [
+            self.ok,
+            self.failed,
+            self.open,
+            self.in_flight,
+            self.backlog,
+            part.started,
+            part.sent,
+            part.received,
+        ];
+        let mut counts = counts.iter().chain(part.status.values());
+        counts.all(|count| *count <= MOST)
+            && part.failures.iter().all(|count| *count <= MOST)
+            && self.length_ns <= 1_000_000_000
+    }
+
     /// Adds what another worker did in the same window.
-    pub(crate) fn add(&mut self, other: &Window) {
+    pub(crate) fn add<E>(&mut self, other: &Window<E>)
+    where
+        D: Merge<E>,
+    {
         self.ok += other.ok;
         self.failed += other.failed;
         self.length_ns = self.length_ns.max(other.length_ns);
@@ -117,7 +169,10 @@ impl Window {
     }
 
     /// Adds what came after it.
-    pub(crate) fn append(&mut self, later: &Window) {
+    pub(crate) fn append<E>(&mut self, later: &Window<E>)
+    where
+        D: Merge<E>,
+    {
         let length_ns = self.length_ns + later.length_ns;
         self.add(later);
         self.length_ns = length_ns;
@@ -141,6 +196,11 @@ impl Part {
 }
 
 impl Standing {
+    /// Of a recorder that counts no more.
+    pub(crate) fn of_nothing() -> Self {
+        Self::new(0, &Traffic::default())
+    }
+
     /// At the begin of the measured part, where so many requests were in flight and so many bytes had gone.
     pub(crate) fn new(started: u64, traffic: &Traffic) -> Self {
         Self {

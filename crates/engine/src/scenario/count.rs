@@ -1,6 +1,6 @@
 //! What one worker counts of its users' iterations.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::assemble::{distribution, ratio};
 use crate::latency::{Durations, Summary};
@@ -9,7 +9,7 @@ use crate::outcome::Distribution;
 use super::ScenarioPlan;
 
 /// Iterations of a scenario, and requests by step.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Iterations {
     /// Begun, or under way as the measurement began.
     pub(crate) started: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Iterations {
 }
 
 /// Requests of one step.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StepCounts {
     pub(crate) ok: u64,
     pub(crate) failed: u64,

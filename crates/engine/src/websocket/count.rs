@@ -1,9 +1,11 @@
 //! What one worker counts of its sessions.
 
+use serde::{Deserialize, Serialize};
+
 use crate::latency::Durations;
 
 /// The counts of one worker; nothing grows with the number of messages.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Counts {
     pub(crate) sent: u64,
     pub(crate) received: u64,

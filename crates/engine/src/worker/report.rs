@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
+use crate::assemble::ratio;
 use crate::concurrency::Concurrency;
 use crate::connections::Connections;
 use crate::context::Learned;
@@ -15,7 +18,7 @@ use crate::tally::FirstResponse;
 use super::Worker;
 
 /// What a worker brings home.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) recorder: Recorder,
     pub(crate) connections: Connections,
@@ -35,6 +38,15 @@ pub(crate) struct Report {
     pub(crate) unsent: Unsent,
     /// Why the run ended before its time.
     pub(crate) cut_short: Option<String>,
+}
+
+impl Report {
+    /// The share of the measured window in which the worker ran or was ready to run, 0…1.
+    pub(crate) fn busy(&self) -> f64 {
+        let used_s = self.used.worker.cpu_s() + self.used.worker.run_delay_s;
+        let busy = ratio(used_s, self.measured as f64 / 1e9);
+        busy.unwrap_or(0.0).min(1.0)
+    }
 }
 
 impl Worker<'_> {

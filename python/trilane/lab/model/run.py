@@ -23,6 +23,7 @@ from trilane.lab.model.record import (
     Crc32,
     Positive,
     Record,
+    Share,
     StatusCode,
     Text,
     Time,
@@ -615,6 +616,45 @@ class OriginCounts(Record, frozen=True):
     """From the first byte sent to the end of those that have a latency, seconds."""
 
 
+class Worker(Record, frozen=True):
+    """What one machine did of a run on several."""
+
+    name: str
+    """Its name among the machines of the run."""
+    host: str
+    """Name or address of its host."""
+    threads: Positive
+    """Threads of the plan that it had: connections, rate and requests are dealt by thread."""
+    cores: Positive | None
+    """Processors that it had for the run."""
+    clock_offset_s: float | None
+    """What its clock showed more than that of the run's scheduler, seconds."""
+    clock_error_s: Amount | None
+    """How much that may be wrong, seconds."""
+    start_late_s: Amount | None
+    """How long after the start of the run its threads began, seconds of its own clock; null where
+    it did not tell.
+    """
+    ok: Count
+    """Requests that ended as expected."""
+    failed: Count
+    """And otherwise."""
+    requests_per_s: Amount
+    """Ok requests per second of its measured window."""
+    p50: Amount | None
+    """Median latency, seconds: response time where there is one, else service time."""
+    p99: Amount | None
+    """99th percentile of the same, seconds."""
+    cpu_us_per_request: Amount | None
+    """CPU time of its threads per ok request, microseconds."""
+    busy: Share
+    """Share of the window in which its busiest thread ran or was ready to run."""
+    lost: Text | None
+    """Why it did not bring home what it did; then the numbers are those that it had told by then.
+    Null where it did.
+    """
+
+
 class Slow(Record, frozen=True):
     """One of the slowest requests."""
 
@@ -718,6 +758,8 @@ class Run(Record, frozen=True):
     """What virtual users did; null or absent where the requests were not those of a scenario."""
     origins: list[OriginCounts] | None = None
     """The requests to each origin; null or absent where there was one."""
+    workers: list[Worker] | None = None
+    """What each machine did, where the run was on several; absent where it was on one."""
     slowest: list[Slow] = field(default_factory=list)
     """The slowest of the requests that are in the latency, the slowest first, as many as were asked
     for; absent in runs of other clients.

@@ -18,6 +18,7 @@ ReasonCode: TypeAlias = Literal[
     # The engine's.
     "outage",
     "given_up",
+    "worker_lost",
     "interrupted",
     "streams_allowed",
     "late",

@@ -35,6 +35,7 @@ fn outcome(options: &Options, report: Report) -> Outcome {
         dns: Duration::ZERO,
         steal: 0.0,
         interrupted: false,
+        peak_rss_bytes: None,
     };
     Outcome::new(
         &Plan::new(options).unwrap(),
