@@ -237,11 +237,11 @@ def test_a_cluster_with_tls(authority: Authority, counted: Counted, tmp_path: Pa
         assert ended.report["requests"]["ok"] == 20
         for address, flags, message in (
             (cluster.address, [], "needs --cluster-tls-ca, --cluster-tls-cert and"),
-            (cluster.address.replace("tls", "tcp"), [], "is no scheduler of Dask, or none that"),
+            (cluster.address.replace("tls", "tcp"), [], "or one that speaks tls"),
             (
                 cluster.address,
                 certificates(Authority(tmp_path / "strangers")),
-                "is no scheduler of Dask, or none that speaks tls",
+                "or none that speaks tls and takes this certificate",
             ),
         ):
             refused = Cluster.load_at(address, *flags, counted.url).wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import ssl
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 
 import dask
 from distributed import Client
+from distributed.comm import connect as comm_connect
 from distributed.comm.addressing import get_address_host_port
 from distributed.security import Security
 
@@ -99,11 +101,14 @@ def parsed(address: str, *, tls: bool) -> str:
     return f"{scheme}://{shown}:{port or DEFAULT_PORT}"
 
 
-def knock(address: str) -> None:
-    """See that something listens at an address with scheme and port: Dask asks again for long.
+def knock(address: str, security: Security | None) -> None:
+    """See that a scheduler answers at an address with scheme and port.
+
+    First that anything listens: Dask tries again for long where nothing does. What Dask itself
+    would connect by leaves things behind when it fails.
 
     Raises:
-        ClusterFailed: nothing does.
+        ClusterFailed: none does.
     """
     try:
         socket.create_connection(get_address_host_port(address), _KNOCK_S).close()
@@ -111,6 +116,24 @@ def knock(address: str) -> None:
         raise ClusterFailed(
             f"no scheduler answers at {address}: {error.strerror or error}; start one by "
             "`trilane cluster start`, or see docs/cluster.md"
+        ) from error
+    arguments = (security or Security()).get_connection_args("client")
+
+    async def shake_hands() -> None:
+        comm = await comm_connect(address, timeout=_KNOCK_S, **arguments)
+        await comm.close()
+
+    try:
+        with quiet():
+            asyncio.run(shake_hands())
+    # Of what another protocol says the length of a message is taken.
+    except (OSError, ValueError, RuntimeError, MemoryError) as error:
+        raise ClusterFailed(
+            f"what answers at {address} is no scheduler of Dask, or none that speaks "
+            f"{address.partition(':')[0]} and takes this certificate: {_short(error)}"
+            if address.startswith("tls:")
+            else f"what answers at {address} is no scheduler of Dask, or one that speaks tls: "
+            f"{_short(error)}"
         ) from error
 
 
@@ -122,17 +145,14 @@ def connect(address: str, tls: Tls | None, limit_s: float) -> Client:
     """
     known = parsed(address, tls=tls is not None)
     security = _security(known, tls)
-    knock(known)
+    knock(known, security)
     try:
         with warnings.catch_warnings():
             # Of other versions of packages that no load uses.
             warnings.simplefilter("ignore")
             return Client(known, timeout=limit_s, security=security, set_as_default=False)
     except (OSError, ValueError, RuntimeError) as error:
-        raise ClusterFailed(
-            f"what answers at {known} is no scheduler of Dask, or none that speaks "
-            f"{known.partition(':')[0]}: {_short(error)}"
-        ) from error
+        raise ClusterFailed(f"the scheduler at {known} cannot be used: {_short(error)}") from error
 
 
 @contextmanager

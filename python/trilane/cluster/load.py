@@ -253,13 +253,13 @@ class Cluster:
         answers = self._run_on_workers(agent.identity, places)
         told |= {f"worker {place.name}": answers[place.address] for place in places}
         for name, answer in told.items():
-            if isinstance(answer, ImportError | AttributeError):
+            if isinstance(answer, OSError):
+                raise ClusterFailed(f"{name} does not answer: {answer}")
+            if not isinstance(answer, Identity):
                 raise ClusterFailed(
                     f"{name} has no Trilane that can take part ({answer}): install trilane "
                     f"{here.version} ({here.revision}) there, by pip install 'trilane[cluster]'"
                 )
-            if not isinstance(answer, Identity):
-                raise ClusterFailed(f"{name} does not answer: {answer or type(answer).__name__}")
             if (answer.version, answer.revision) != (here.version, here.revision):
                 raise ClusterFailed(
                     f"{name} has trilane {answer.version} ({answer.revision}), and this is "
@@ -306,7 +306,8 @@ class Cluster:
         async def run() -> Any:
             try:
                 return await self.client.run_on_scheduler(function, *args)
-            except (ImportError, AttributeError, OSError) as error:
+            # What it raises there is its answer; Dask makes some exceptions another one's text.
+            except Exception as error:  # noqa: BLE001
                 return error
 
         return self._ask(run, "do its part")

@@ -76,7 +76,7 @@ def work(
     """
     known = connecting.parsed(address, tls=tls is not None)
     security = None if tls is None else tls.security()
-    connecting.knock(known)
+    connecting.knock(known, security)
     cores = threads or CPU_COUNT
     called = name or socket.gethostname()
 
