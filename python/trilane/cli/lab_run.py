@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trilane.cli import options, packages, running, units
+from trilane.cli import on_cluster, options, packages, running, units
 from trilane.cli.options import Fresh, Output, State, UntilDecided
 from trilane.cli.units import Usage
 
@@ -32,6 +32,10 @@ difference, or none. The looks share the 5 % of false claims. --blocks is the mo
 
 -t picks arms and -n sets the requests, as in: trilane lab run strategies -t sync -t sync_threads
 -n 1000
+
+--cluster ADDRESS has the load made by the machines of a cluster (trilane cluster start, or any of
+Dask): each run is one load of all of them. Its arms are the engine's, and its servers are on this
+machine, on the machine that the file names by [cluster], or not ours.
 
 Exit codes: 0 done, 1 could not run, 2 wrong usage, 3 an expectation of the file was breached, 4 the
 measurement is invalid, 130 interrupted (what was measured is still reported)."""
@@ -86,6 +90,13 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
         str | None, typer.Option(metavar="N", help="Seed of order and bootstrap. [default: random]")
     ] = None,
     fresh: Fresh = False,
+    cluster: options.Cluster = None,
+    workers: options.Workers = None,
+    worker_label: options.WorkerLabel = None,
+    advertise: options.Advertise = None,
+    cluster_tls_ca: options.ClusterCa = None,
+    cluster_tls_cert: options.ClusterCert = None,
+    cluster_tls_key: options.ClusterKey = None,
     report: Report = None,
     state: State = None,
     output: Output = "text",
@@ -96,6 +107,14 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
     from trilane.lab.experiment.bad_experiment import BadExperiment
     from trilane.lab.experiment.experiment import Experiment
 
+    machines = on_cluster.asked(
+        "lab run",
+        cluster,
+        workers,
+        worker_label,
+        advertise,
+        (cluster_tls_ca, cluster_tls_cert, cluster_tls_key),
+    )
     if quick and publish:
         raise Usage("--quick and --publish contradict each other")
     try:
@@ -121,27 +140,49 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
     if problem := unusable(experiment.forms[wanted.form], network):
         raise Usage(f"--network {network}: {problem}")
     running.check_report(report)
-    return running.run("trilane lab", wanted, report, output)
+    return on_cluster.run("trilane lab", machines, wanted, report, output)
 
 
-def replay(
+def replay(  # noqa: PLR0913, PLR0917 - one parameter per flag
     run: Annotated[str, typer.Argument(metavar="RUN", help="Run folder, its name, or a prefix.")],
+    cluster: options.Cluster = None,
+    workers: options.Workers = None,
+    worker_label: options.WorkerLabel = None,
+    advertise: options.Advertise = None,
+    cluster_tls_ca: options.ClusterCa = None,
+    cluster_tls_cert: options.ClusterCert = None,
+    cluster_tls_key: options.ClusterKey = None,
     report: Report = None,
     state: State = None,
     output: Output = "text",
 ) -> int:
     """Run the command; the exit code."""
     packages.need_lab("lab replay")
-    from trilane.lab.asked import CannotRun, from_manifest
+    from trilane.lab.asked import CLUSTER, CannotRun, from_manifest
     from trilane.lab.storage import runs, store
 
+    machines = on_cluster.asked(
+        "lab replay",
+        cluster,
+        workers,
+        worker_label,
+        advertise,
+        (cluster_tls_ca, cluster_tls_cert, cluster_tls_key),
+    )
     try:
         folder = runs.find(run, store.state_folder(state))
-        wanted = from_manifest(runs.read_manifest(folder), state)
+        manifest = runs.read_manifest(folder)
+        wanted = from_manifest(manifest, state)
     except (runs.BadRun, CannotRun) as error:
         raise Usage(str(error)) from error
+    made_on = manifest.machine.get(CLUSTER)
+    if machines is None and made_on is not None:
+        raise Usage(
+            f"{folder.name} was made on a cluster ({made_on}): say on which it is to be made "
+            "again: --cluster tcp://HOST:8786"
+        )
     running.check_report(report)
-    return running.run("trilane lab", wanted, report, output)
+    return on_cluster.run("trilane lab", machines, wanted, report, output)
 
 
 def _form(experiment: Experiment, name: str | None, arms: Sequence[str]) -> str:

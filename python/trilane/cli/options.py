@@ -60,6 +60,39 @@ ExpectStatus = Annotated[
     str | None, typer.Option(metavar="CODES", help="What counts as ok, such as 200-299,404.")
 ]
 NoPin = Annotated[bool, typer.Option("--no-pin", help="Do not pin client and server to CPUs.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Have the load made by the machines of this cluster, such as tcp://10.0.0.1:8786.",
+    ),
+]
+Workers = Annotated[
+    str | None, typer.Option("--workers", metavar="N", help="So many of them. [default: all]")
+]
+WorkerLabel = Annotated[
+    list[str] | None,
+    typer.Option("--worker-label", metavar="NAME", help="Only those with this label (repeatable)."),
+]
+Advertise = Annotated[
+    str | None,
+    typer.Option(
+        "--advertise",
+        metavar="HOST",
+        help="Where they reach servers on this machine. [default: its address to the scheduler]",
+    ),
+]
+ClusterCa = Annotated[
+    Path | None,
+    typer.Option("--cluster-tls-ca", metavar="FILE", help="Authority of a cluster at tls://."),
+]
+ClusterCert = Annotated[
+    Path | None, typer.Option("--cluster-tls-cert", metavar="FILE", help="Our certificate there.")
+]
+ClusterKey = Annotated[
+    Path | None, typer.Option("--cluster-tls-key", metavar="FILE", help="Its private key.")
+]
 Output = Annotated[Literal["text", "json"], typer.Option("--format", help="What stdout gets.")]
 
 

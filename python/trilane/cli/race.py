@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from trilane.cli import options, packages, running, units
+from trilane.cli import on_cluster, options, packages, running, units
 from trilane.cli.options import Fresh, Output, State, UntilDecided
 from trilane.cli.units import Usage
 
@@ -39,6 +39,10 @@ of -d (2s): a minute or two in all. Six blocks, unless --blocks says more. -R is
 
 --grpc pkg.Service/Method races with gRPC calls over HTTP/2 and HTTP/3: -b is their message as JSON,
 and the flags of `trilane load` about them mean the same here.
+
+--cluster ADDRESS has the load of every run made by the machines of a cluster (trilane cluster
+start, or any of Dask), with all their processors unless -t says how many threads they have in all.
+Without a URL the server is on this machine.
 
 --fail-if takes [ARM:]MEASURE>LIMIT about the ratio of an arm to the baseline, such as h3:p99>1.1 or
 requests_per_s<-5%, as `trilane compare` does. It is breached when the whole 95 % interval lies
@@ -190,6 +194,13 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
             help="Emulate a network to the server: rtt=40ms,rate=20mbit,loss=1%, or 4g, dsl, ….",
         ),
     ] = "",
+    cluster: options.Cluster = None,
+    workers: options.Workers = None,
+    worker_label: options.WorkerLabel = None,
+    advertise: options.Advertise = None,
+    cluster_tls_ca: options.ClusterCa = None,
+    cluster_tls_cert: options.ClusterCert = None,
+    cluster_tls_key: options.ClusterKey = None,
     report: Annotated[Path, typer.Option(metavar="FILE", help="Where the report goes.")] = _REPORT,
     state: State = None,
     output: Output = "text",
@@ -200,6 +211,14 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     from trilane.lab.asked import Wanted
     from trilane.lab.experiment.bad_experiment import BadExperiment
 
+    machines = on_cluster.asked(
+        "race",
+        cluster,
+        workers,
+        worker_label,
+        advertise,
+        (cluster_tls_ca, cluster_tls_cert, cluster_tls_key),
+    )
     given = (
         *(("-H", field) for field in header or ()),
         ("-X", method),
@@ -240,7 +259,8 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         warmup_s=None if warmup is None else units.duration("--warmup", warmup, zero=True),
         timeout_s=units.duration("--timeout", timeout),
         margin=units.share("--margin", margin),
-        threads=units.count("-t", threads),
+        # On a cluster the default is what its machines have.
+        threads=None if machines and threads == "1" else units.count("-t", threads),
         pin=not no_pin,
         congestion_control=congestion_control,
         network=network,
@@ -266,7 +286,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         fresh=fresh,
         command=["trilane", *sys.argv[1:]],
     )
-    return running.run("trilane race", wanted, report, output)
+    return on_cluster.run("trilane race", machines, wanted, report, output)
 
 
 def _one(urls: list[str]) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trilane.lab.asked import CannotRun
     from trilane.lab.experiment.bad_experiment import BadExperiment
-    from trilane.lab.experiment.experiment import Experiment, Source
+    from trilane.lab.experiment.experiment import Experiment, Machines, Source
     from trilane.lab.experiment.form import Expect, Form, Published, Quick, Stats, Sweep
     from trilane.lab.experiment.workload import ArmSpec, Workload
     from trilane.lab.model.lab import LabResult
@@ -23,6 +23,7 @@ __all__ = [
     "Experiment",
     "Form",
     "LabResult",
+    "Machines",
     "Published",
     "Quick",
     "Source",
@@ -37,7 +38,7 @@ __all__ = [
 _NAMES = {
     "asked": ("CannotRun",),
     "experiment.bad_experiment": ("BadExperiment",),
-    "experiment.experiment": ("Experiment", "Source"),
+    "experiment.experiment": ("Experiment", "Machines", "Source"),
     "experiment.form": ("Expect", "Form", "Published", "Quick", "Stats", "Sweep"),
     "experiment.workload": ("ArmSpec", "Workload"),
     "model.lab": ("LabResult",),

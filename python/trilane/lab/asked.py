@@ -16,10 +16,14 @@ from pathlib import Path
 
 from trilane.lab.analysis import looks, stats
 from trilane.lab.blocks import shuffled
+from trilane.lab.clients.cluster import Cluster
 from trilane.lab.experiment import networks
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.form import Form
 from trilane.lab.model.manifest import Manifest
+
+CLUSTER = "cluster"
+"""Among the facts about the machine: those that made the load in its place."""
 
 
 class CannotRun(RuntimeError):
@@ -50,6 +54,8 @@ class Wanted:
     """Begin anew, although an interrupted run of the same plan could go on."""
     whole: bool = False
     """Every arm has to run: without one of them there is nothing to compare."""
+    cluster: Cluster | None = None
+    """The machines that make the load, and may have the servers; None: all is on this one."""
     command: Sequence[str] = ("trilane", "lab", "run")
     """What was typed, to be typed again; nothing: the folder is what it is repeated from."""
 
@@ -140,9 +146,11 @@ def order(form: Form, seed: int) -> list[Entry]:
     return planned
 
 
-def fingerprint(experiment: Experiment, form: Form) -> str:
+def fingerprint(experiment: Experiment, form: Form, cluster: Cluster | None = None) -> str:
     """Equal for plans of which one can go on where the other stopped."""
     plan = replace(experiment, forms={form.name: form}, path=None).to_dict()
+    if cluster is not None:
+        plan["on"] = cluster.described()
     return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from trilane.lab import study
 from trilane.lab.asked import Wanted, default_form, too_few, unusable
+from trilane.lab.clients.cluster import Cluster
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.words import meant
 from trilane.lab.model.lab import LabResult
@@ -25,6 +26,7 @@ def run(  # noqa: PLR0913 - what the command has as flags
     network: str = "",
     state: Path | str | None = None,
     fresh: bool = False,
+    cluster: Cluster | None = None,
     watcher: Watcher | None = None,
 ) -> LabResult:
     """Run an experiment as `trilane lab run` does, and give its result.
@@ -36,7 +38,8 @@ def run(  # noqa: PLR0913 - what the command has as flags
     With `until_decided` the results are looked at as planned before anything is measured, and the
     run ends once they decide, after `blocks` at most (by default three times the file's). The runs
     lie in `state` (None: `$XDG_STATE_HOME/trilane`), and an interrupted run of the same plan goes
-    on there, unless it is to begin `fresh`. `watcher` is told of progress (None: nothing is).
+    on there, unless it is to begin `fresh`. `cluster` is one that `trilane.cluster.experiments` has
+    opened (None: all is on this machine). `watcher` is told of progress (None: nothing is).
 
     Ctrl-C ends it with the result of what was measured (`LabResult.interrupted`).
 
@@ -72,6 +75,7 @@ def run(  # noqa: PLR0913 - what the command has as flags
         network=network,
         state=None if state is None else Path(state),
         fresh=fresh,
+        cluster=cluster,
         # What was built in code is repeated from its folder.
         command=(),
     )

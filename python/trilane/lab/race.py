@@ -72,7 +72,10 @@ class Flags:
     """Before a run is measured; None: what the network needs."""
     timeout_s: float = 30.0
     margin: float = 0.05
-    threads: int = 1
+    threads: int | None = 1
+    """Of the client, and of a server that is ours; None: as many as the machines of a cluster have
+    processors.
+    """
     pin: bool = True
     congestion_control: str | None = None
     """Of the TCP arms; None chooses what QUIC uses, where the kernel has it."""
@@ -234,7 +237,7 @@ def _arm(
         server=server,
         connections=total // streams,
         streams=streams,
-        threads=flags.threads,
+        threads=flags.threads or 1,
         network=flags.network,
         tls=version != "h1" or not clear,
     )

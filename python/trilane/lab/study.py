@@ -25,8 +25,9 @@ from trilane.lab import names
 from trilane.lab.analysis import disturbed, findings, looks, paired
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.paired import Observed
-from trilane.lab.asked import CannotRun, Entry, Wanted, chosen, fingerprint, order
+from trilane.lab.asked import CLUSTER, CannotRun, Entry, Wanted, chosen, fingerprint, order
 from trilane.lab.clients import syscalls
+from trilane.lab.clients.cluster import refusal
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.contenders import BadContender
 from trilane.lab.clients.engine_run import Misused
@@ -102,8 +103,9 @@ def run(wanted: Wanted, watcher: Watcher) -> Result:
         names.check(wanted.experiment, wanted.form, [arm.name for arm in form.arms])
     except BadContender as error:
         raise CannotRun(str(error)) from error
+    _check_cluster(wanted, form)
     state = store.state_folder(wanted.state)
-    print_of_plan = fingerprint(wanted.experiment, form)
+    print_of_plan = fingerprint(wanted.experiment, form, wanted.cluster)
     earlier = None if wanted.fresh else _interrupted(state, print_of_plan, wanted.seed)
     if earlier is not None:
         journal, then = earlier
@@ -123,6 +125,20 @@ def run(wanted: Wanted, watcher: Watcher) -> Result:
         if not (journal.folder / "manifest.json").exists():
             shutil.rmtree(journal.folder, ignore_errors=True)
         raise
+
+
+def _check_cluster(wanted: Wanted, form: Form) -> None:
+    cluster = wanted.cluster
+    if cluster is None:
+        if wanted.experiment.cluster is not None:
+            raise CannotRun(
+                f"{wanted.experiment.name} says which machines of a cluster it runs on: say which "
+                "cluster: --cluster tcp://HOST:8786 (trilane cluster start is one, for trying)"
+            )
+        return
+    problem = refusal(form, servers_elsewhere=cluster.servers_elsewhere)
+    if problem is not None:
+        raise CannotRun(f"--cluster: {problem}")
 
 
 def _interrupted(
@@ -196,11 +212,13 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
     form, journal = study.form, study.journal
     with contextlib.ExitStack() as stack:
         testbed = stack.enter_context(
-            Testbed.opened(form, study.wanted.state, journal, watcher.say)
+            Testbed.opened(form, study.wanted.state, journal, watcher.say, study.wanted.cluster)
         )
         form = _present(study, form, testbed, watcher)
         planned = order(form, study.seed)
         facts = {**machine.facts(), "pinning": testbed.pinning}
+        if study.wanted.cluster is not None:
+            facts[CLUSTER] = study.wanted.cluster.described()
         if form.awake:
             facts["idle processors"] = stack.enter_context(awake())
         journal.open(study.manifest("running", facts))

@@ -15,6 +15,7 @@ from msgspec import structs
 
 from trilane.lab.asked import CannotRun
 from trilane.lab.clients import call_reference, contenders, go_bench, reference
+from trilane.lab.clients.cluster import Cluster, connect_to
 from trilane.lab.clients.contenders import BadContender, Contender, ContenderFailed
 from trilane.lab.clients.executor import (
     Setting,
@@ -37,11 +38,11 @@ from trilane.lab.model.documents import Json
 from trilane.lab.model.network import OnNetwork
 from trilane.lab.network import emulated
 from trilane.lab.network.emulated import Emulated, NetworkFailed
-from trilane.lab.processes.place import HERE
+from trilane.lab.processes.place import HERE, Place
 from trilane.lab.processes.proc import LOOPBACK
 from trilane.lab.processes.supervisor import ProcessFailed
 from trilane.lab.storage.journal import Journal
-from trilane.lab.targets import running
+from trilane.lab.targets import running, servers
 from trilane.lab.targets.calls import Call
 from trilane.lab.targets.running import Target, TargetFailed
 from trilane.lab.targets.target_config import PLAIN
@@ -103,6 +104,8 @@ class Testbed:
     pinning: str
     congestion_control: str | None
     """Of the engine's TCP sockets on this machine; None for the kernel's."""
+    cluster: Cluster | None
+    """The machines that make the load, and may have the servers; None: all is on this one."""
     _stack: contextlib.ExitStack
     _clients: Mapping[str, Contender]
     skipped: dict[str, str] = field(default_factory=dict)
@@ -123,7 +126,12 @@ class Testbed:
     @classmethod
     @contextlib.contextmanager
     def opened(
-        cls, form: Form, state: Path | None, journal: Journal, say: Callable[[str], None]
+        cls,
+        form: Form,
+        state: Path | None,
+        journal: Journal,
+        say: Callable[[str], None],
+        cluster: Cluster | None = None,
     ) -> Iterator[Testbed]:
         """The testbed for a form whose clients and servers exist (`names.check`).
 
@@ -133,10 +141,13 @@ class Testbed:
             Unavailable: the description of a contender is wrong.
         """
         journal.logs.mkdir(exist_ok=True)
-        server_cpus, client_cpus, pinning = _pinning(form)
+        server_cpus, client_cpus, pinning = _pinning(form, cluster)
         spoken = {arm.version for arm in form.arms}
         # As in a race: QUIC brings CUBIC, and another controller under TCP is another experiment.
-        cubic = "h3" in spoken and machine.may_use_congestion_control("cubic")
+        # What other machines may use is not known: they say so when they begin.
+        cubic = "h3" in spoken and (
+            cluster is not None or machine.may_use_congestion_control("cubic")
+        )
         with _available(BadContender):
             clients = _contenders(form)
         with contextlib.ExitStack() as stack:
@@ -148,6 +159,7 @@ class Testbed:
                 client_cpus=client_cpus,
                 pinning=pinning,
                 congestion_control=form.congestion_control or ("cubic" if cubic else None),
+                cluster=cluster,
                 _stack=stack,
                 _clients=clients,
             )
@@ -175,9 +187,12 @@ class Testbed:
         network = self._network(arm) if arm.network else None
         meter = None
         if target.pids:
-            cpus = (self.form.threads or 1) if self.server_cpus else len(machine.usable_cpus())
+            cpus = self.form.threads if self.server_cpus else None
             ours = [network.pid] if network is not None else []
-            meter = Meter(list(target.pids), cpus, ours)
+            # An end of a network is on this machine, and a process there tells no more.
+            place = target.place if self.cluster is not None else HERE
+            usable = len(place.call(machine.usable_cpus))
+            meter = Meter(list(target.pids), cpus or usable, ours, place)
         return Setting(
             origin=origin,
             cacert=target.cacert,
@@ -189,9 +204,17 @@ class Testbed:
             congestion_control=self._of_engine(arm),
             body_file=self._body_file(form.workload),
             call=_call(arm),
-            server_pids=target.pids,
+            server_pids=target.pids if self.cluster is None else (),
             count=target.count,
+            cluster=self.cluster,
+            connect_to=self._connect_to(target, origin),
         )
+
+    def _connect_to(self, target: Target, origin: str) -> str | None:
+        """Where the machines of a cluster find a server of ours, which they know by our URL."""
+        if self.cluster is None or target.pid is None:
+            return None
+        return connect_to(self.cluster.host, origin)
 
     def _alone(self, arm: ArmSpec) -> Setting:
         """A benchmark has no server but its own, a command may have none."""
@@ -326,20 +349,30 @@ class Testbed:
                 spoken = set(map(_spoken, arms))
                 asked = spoken & there or spoken
                 wanted = {*asked, *({"h1"} & there)}
-                half = max(1, len(machine.usable_cpus()) // 2)
-                self._targets[key] = self._stack.enter_context(
-                    running.open_target(
-                        name,
-                        place=place,
-                        state=self.state,
-                        folder=self.logs / key.folder,
-                        cpus=self.server_cpus,
-                        threads=self.form.threads or (1 if self.server_cpus else half),
-                        versions=sorted(wanted),
-                        flags=key.flags,
-                    )
-                )
+                opened = self._opened(key, place, sorted(wanted))
+                self._targets[key] = self._stack.enter_context(opened)
         return self._targets[key]
+
+    def _opened(
+        self, key: _Wanted, place: Place, versions: Sequence[str]
+    ) -> contextlib.AbstractContextManager[Target]:
+        cluster, threads = self.cluster, self.form.threads
+        if cluster is not None and cluster.servers_elsewhere and running.is_ours(key.name):
+            return cluster.opened(key.name, versions=versions, threads=threads, flags=key.flags)
+        usable = len(machine.usable_cpus())
+        # Clients on other machines leave all processors to the server.
+        share = max(1, usable // 2) if cluster is None else usable
+        return running.open_target(
+            key.name,
+            place=place,
+            state=self.state,
+            folder=self.logs / key.folder,
+            cpus=self.server_cpus,
+            threads=threads or (1 if self.server_cpus else share),
+            versions=versions,
+            bind=servers.LOCAL if cluster is None else servers.ANYWHERE,
+            flags=key.flags,
+        )
 
     def _network(self, arm: ArmSpec) -> Emulated:
         control = arm.congestion_control or self.form.congestion_control or emulated.CUBIC
@@ -372,7 +405,12 @@ class Testbed:
         if key not in self._calls:
             with _available(NoReference, ProcessFailed):
                 self._calls[key] = target.place.call(
-                    call_reference.read, call, message, arm.version, origin, target.cacert
+                    call_reference.read,
+                    call,
+                    message,
+                    arm.version,
+                    origin,
+                    target.trusted_there,
                 )
         return self._calls[key]
 
@@ -407,7 +445,7 @@ class Testbed:
                     reference.read,
                     workload,
                     origin,
-                    target.cacert,
+                    target.trusted_there,
                     dict(fields),
                     self._body_file(workload),
                 )
@@ -447,11 +485,13 @@ def _contenders(form: Form) -> dict[str, Contender]:
     return contenders.discover(places.contenders())
 
 
-def _pinning(form: Form) -> tuple[str | None, Sequence[int] | None, str]:
+def _pinning(form: Form, cluster: Cluster | None) -> tuple[str | None, Sequence[int] | None, str]:
     if not form.pin:
         return None, None, "none (not asked for)"
     if not any(map(has_server, form.arms)) and not any(map(is_benchmark, form.arms)):
         return None, None, "none (there is no server)"
+    if cluster is not None:
+        return None, None, "none (client and server are on different machines)"
     if not any(is_benchmark(arm) or running.is_ours(arm.server) for arm in form.arms):
         return None, None, "none (the server is not ours to pin)"
     threads = form.threads or 1

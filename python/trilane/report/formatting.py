@@ -134,6 +134,7 @@ def machine(facts: Json) -> str:
         facts.get("cpu"),
         counted(facts["cpus_usable"], "CPU") if facts.get("cpus_usable") else None,
         facts.get("kernel"),
+        "load by a cluster" if facts.get("cluster") else None,
     ]
     return ", ".join(str(part) for part in parts if part)
 

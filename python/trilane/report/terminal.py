@@ -424,9 +424,11 @@ def _notes(comparison: Comparison, lines: list[Text]) -> Text:
         Text(f"{gone.arm} not raced: {gone.reason}", style="yellow")
         for gone in skipped_in(comparison)
     ]
-    pinning = comparison.ledger.machine.get("pinning")
-    if pinning:
-        lines.append(Text(f"pinning: {pinning}", style="dim"))
+    lines += [
+        Text(f"{name}: {told}", style="dim")
+        for name in ("pinning", "cluster")
+        if (told := comparison.ledger.machine.get(name))
+    ]
     differing = ledgers.unexpected(comparison)
     if differing:
         lines.append(Text(f"not equal between arms: {', '.join(differing)}", style="yellow"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from trilane.lab.clients import search_run
+from trilane.lab.clients.cluster import Cluster
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.observe import Watch
 from trilane.lab.clients.plan import header_fields
@@ -64,6 +65,10 @@ class EnginePlan:
 
     def command(self, file: Path, body: Path | None, requests: int | None = None) -> list[str]:
         """Argument vector; `requests` in place of the workload's own number."""
+        return [*PROGRAM, *self.arguments(body, requests), *("--format", "json", "-o", str(file))]
+
+    def arguments(self, body: Path | None, requests: int | None = None) -> list[str]:
+        """What follows `trilane load`, but for where the result goes."""
         arm, workload, setting = self.arm, self.workload, self.setting
         connections, streams = shape(arm)
         count, control = requests or self.requests, setting.congestion_control
@@ -79,7 +84,6 @@ class EnginePlan:
             # As the contenders say it, so that all ask for the same.
             fields.append(f"accept-encoding: {'gzip' if arm.gzip else 'identity'}")
         return [
-            *PROGRAM,
             *(
                 setting.origin.rstrip("/") + path
                 for path in ([""] if self._is_grpc else self.paths)
@@ -88,7 +92,7 @@ class EnginePlan:
             *workload.flags,
             *arm.flags,
             *("-c", str(connections), "-m", str(streams)),
-            *("-t", str(min(arm.threads or 1, connections) if arm.strategy == "load" else 1)),
+            *self._threads(connections),
             *ends,
             # A count of requests is a try whether the arm can run at all.
             *(("--search", ",".join(workload.search)) if workload.search and not count else ()),
@@ -100,8 +104,19 @@ class EnginePlan:
             *(("--cpu", ",".join(map(str, setting.cpus))) if setting.cpus else ()),
             *server_flags(setting.server_pids),
             *(("--congestion-control", control) if control else ()),
-            *("--format", "json", "-o", str(file)),
+            *(("--connect-to", setting.connect_to) if setting.connect_to else ()),
         ]
+
+    def _threads(self, connections: int) -> list[str]:
+        """How many threads share the connections.
+
+        On a cluster those of all machines together; one is what nobody asks many machines for, and
+        stands for as many as they have processors.
+        """
+        threads = min(self.arm.threads or 1, connections) if self.arm.strategy == "load" else 1
+        if self.setting.cluster is not None and threads == 1:
+            return []
+        return ["-t", str(threads)]
 
     @property
     def _is_grpc(self) -> bool:
@@ -149,20 +164,30 @@ def shape(arm: ArmSpec) -> tuple[int, int]:
 
 
 @contextmanager
-def prepared(plan: EnginePlan, requests: int | None = None) -> Iterator[tuple[list[str], Path]]:
-    """Argument vector of a run and the file of its result, for as long as the context."""
-    with tempfile.TemporaryDirectory(prefix="trilane-") as folder:
+def _body(plan: EnginePlan) -> Iterator[tuple[Path | None, Path]]:
+    """The file that requests send, if any, and a folder, for as long as the context."""
+    with tempfile.TemporaryDirectory(prefix="trilane-") as name:
+        folder = Path(name)
         body, call = plan.setting.body_file, plan.setting.call
         content = plan.workload.body if call is None else call.body
         if content is not None:
-            body = Path(folder) / "body"
+            body = folder / "body"
             body.write_bytes(content)
-        file = Path(folder) / "run.json"
+        yield body, folder
+
+
+@contextmanager
+def prepared(plan: EnginePlan, requests: int | None = None) -> Iterator[tuple[list[str], Path]]:
+    """Argument vector of a run and the file of its result, for as long as the context."""
+    with _body(plan) as (body, folder):
+        file = folder / "run.json"
         yield plan.setting.place.command(plan.command(file, body, requests)), file
 
 
 def run(plan: EnginePlan, *, log: Path, limit_s: float) -> Run:
     """Run the engine once; raises `RunFailed` when it leaves no result."""
+    if plan.setting.cluster is not None:
+        return _as_client(_on_cluster(plan, plan.setting.cluster), plan)
     interface = plan.setting.interface
     with prepared(plan) as (command, file):
         started = time.monotonic()
@@ -180,11 +205,8 @@ def run(plan: EnginePlan, *, log: Path, limit_s: float) -> Run:
         except ProcessFailed as error:
             raise RunFailed(f"the run {error}") from error
         after = interface.carried_bytes()
-        try:
-            run = _result(plan, file)
-        except (OSError, ValueError) as error:
-            raise RunFailed(f"the run left no readable result: {error}") from error
-    requests, program = run.requests, run.trilane
+        run = _result(plan, file.read_bytes)
+    requests = run.requests
     crossed = None
     # A search is many runs, of which it tells the requests of one.
     if wire is not None and after is not None and run.capacity is None:
@@ -193,10 +215,21 @@ def run(plan: EnginePlan, *, log: Path, limit_s: float) -> Run:
             requests=requests.ok + requests.failed + requests.warmup.started,
             interface=interface.name,
         )
+    return _as_client(replace(run, process=ending.process(peak), wire=crossed), plan)
+
+
+def _on_cluster(plan: EnginePlan, cluster: Cluster) -> Run:
+    """The run of all machines; it has no one process that could be watched from outside."""
+    with _body(plan) as (body, _folder):
+        told = cluster.measure(plan.arguments(body))
+    return _result(plan, lambda: told)
+
+
+def _as_client(run: Run, plan: EnginePlan) -> Run:
+    """The run with what is told of every client under test."""
+    program = run.trilane
     return replace(
         run,
-        process=ending.process(peak),
-        wire=crossed,
         elapsed_s=run.rate.window_s + _setup_s(run.phases),
         client=Client(
             name=ENGINE,
@@ -208,12 +241,15 @@ def run(plan: EnginePlan, *, log: Path, limit_s: float) -> Run:
     )
 
 
-def _result(plan: EnginePlan, file: Path) -> Run:
-    """The run in a file of the engine's, or the one that stands for a search."""
-    content = file.read_bytes()
-    if plan.workload.search and plan.requests is None:
-        return search_run.run_of(msgspec.json.decode(content, type=Search))
-    return msgspec.json.decode(content, type=Run)
+def _result(plan: EnginePlan, read: Callable[[], bytes]) -> Run:
+    """The run that the engine wrote, or the one that stands for a search; raises `RunFailed`."""
+    try:
+        content = read()
+        if plan.workload.search and plan.requests is None:
+            return search_run.run_of(msgspec.json.decode(content, type=Search))
+        return msgspec.json.decode(content, type=Run)
+    except (OSError, ValueError) as error:
+        raise RunFailed(f"the run left no readable result: {error}") from error
 
 
 def _setup_s(phases: Phases | None) -> float:

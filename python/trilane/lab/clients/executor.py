@@ -16,6 +16,7 @@ from trilane.lab.clients import (
     go_bench,
     syscalls,
 )
+from trilane.lab.clients.cluster import Cluster
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.engine_run import EnginePlan, Misused
 from trilane.lab.clients.go_bench import Module
@@ -78,9 +79,13 @@ class Setting:
     benchmark: tuple[Module, Path] | None = None
     """The module of the arm's benchmark, and the test binary that has it."""
     server_pids: Sequence[int] = ()
-    """Processes of the server; none where it is not ours."""
+    """Processes of the server; none where it is not ours, or on another machine than the client."""
     count: Callable[[], Counted] | None = None
     """Asks the server what it has counted; None where it does not count."""
+    cluster: Cluster | None = None
+    """The machines that make the load; None: this one does."""
+    connect_to: str | None = None
+    """Host and port that stand for those of the origin where the client runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,10 @@ class Executor:
         form = self.form
         workload = replace(form.workload, warmup_requests=0, warmup_s=0.0, repeat=1)
         least = 1 if is_command(self.arm) else _PROBE_REQUESTS
-        if self.command is None and workload.kind == "urls":
+        if self.setting.cluster is not None:
+            # Each machine is to reach the server, by the connections that it will have.
+            least = self.arm.in_flight
+        elif self.command is None and workload.kind == "urls":
             least = 1
             if not self.setting.server_pids:
                 timeout_s = min(workload.timeout_s, _PROBE_TIMEOUT_S)
@@ -126,8 +134,10 @@ class Executor:
             raise
         except RunFailed as error:
             return str(error)
-        # The engine's probe has but one request, which is ok or not.
-        if run.requests.ok or (not is_engine(self.arm) and run.validity.verdict != "invalid"):
+        # The engine's probe has but one request, which is ok or not; on a cluster it has several.
+        valid = not is_engine(self.arm) and run.validity.verdict != "invalid"
+        complete = self.setting.cluster is None or not _incomplete(run)
+        if complete and (run.requests.ok or valid):
             return None
         examples = [
             failure.example + (of_status if kind == "status" else "")
@@ -145,8 +155,9 @@ class Executor:
             run, server = self._engine(name)
         else:
             run, server = self._contender(name, self.setting.place.command(self.command()))
-        ours = self.setting.benchmark is not None or is_command(self.arm)
-        if SYSCALLS.name in self.form.measures and not ours:
+        own = self.setting.benchmark is not None or is_command(self.arm)
+        one_machine = not own and self.setting.cluster is None
+        if SYSCALLS.name in self.form.measures and one_machine:
             run = structs.replace(run, syscalls=self._syscalls())
         return run, server
 
@@ -297,6 +308,10 @@ def has_server(arm: ArmSpec) -> bool:
     if is_command(arm):
         return ORIGIN in target_config.placeholders(arm.command or "")
     return not is_benchmark(arm)
+def _incomplete(run: Run) -> bool:
+    """Whether a machine of a cluster did not do its part."""
+    lost = any(reason.code == "worker_lost" for reason in run.validity.reasons)
+    return lost or run.requests.failed > 0
 
 
 def _finish(command: Sequence[str], log: Path, limit_s: float) -> None:

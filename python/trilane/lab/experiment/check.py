@@ -21,7 +21,7 @@ from trilane.lab.model.measures import BY_NAME, CAPACITY
 from trilane.quantity import value_text
 
 if TYPE_CHECKING:
-    from trilane.lab.experiment.experiment import Experiment
+    from trilane.lab.experiment.experiment import Experiment, Machines
 
 NAME = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 NAME_TOLD = "use small letters and digits, with single - . or _ between them"
@@ -33,6 +33,7 @@ def check(experiment: Experiment) -> None:
     for part in ("title", "question"):
         if not getattr(experiment, part).strip():
             raise BadExperiment("is empty", (part,))
+    _cluster(experiment.cluster)
     if not experiment.forms:
         raise BadExperiment("there is none: add [forms.fair]", ("forms",))
     for name, form in experiment.forms.items():
@@ -41,6 +42,25 @@ def check(experiment: Experiment) -> None:
         if form.name != name:
             raise BadExperiment(f"is kept under {name!r}, but named {form.name!r}", key)
         _form(form, key)
+
+
+def _cluster(machines: Machines | None) -> None:
+    if machines is None:
+        return
+    at_least(machines.workers, 1, ("cluster", "workers"))
+    if machines.server is not None:
+        _name("is not a label", machines.server, ("cluster", "server"))
+        if not machines.clients:
+            problem = "is missing: beside server say which machines make the load"
+            raise BadExperiment(problem, ("cluster", "clients"))
+    for index, label in enumerate(machines.clients):
+        where = ("cluster", "clients", index)
+        _name("is not a label", label, where)
+        if label in machines.clients[:index]:
+            raise BadExperiment(f"{label!r} is there already", where)
+        if label == machines.server:
+            problem = f"{label!r} is the label of the machine that has the servers"
+            raise BadExperiment(problem, where)
 
 
 def _form(form: Form, key: Key) -> None:

@@ -34,6 +34,21 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Machines:
+    """Which machines of a cluster have the servers and which make the load, by labels.
+
+    A machine has the labels that its worker was started with (`trilane cluster worker --label`).
+    """
+
+    clients: tuple[str, ...] = ()
+    """Labels that each machine of the load has; none: all that are there."""
+    server: str | None = None
+    """A label of the one machine that has the servers; None: the one where the command is typed."""
+    workers: int | None = None
+    """How many machines make the load; None: all that have the labels."""
+
+
+@dataclass(frozen=True, slots=True)
 class Experiment:
     """A question and its forms: `published`, as in the post, `fair`, without its confounders."""
 
@@ -45,6 +60,8 @@ class Experiment:
     confounders: tuple[str, ...] = ()
     """What else differed between the arms in the published form."""
     source: Source | None = None
+    cluster: Machines | None = None
+    """Where it runs on a cluster; None: on whichever machine, or cluster, it is started."""
     path: Path | None = field(default=None, compare=False)
     """The file it was read from."""
     race: bool = False

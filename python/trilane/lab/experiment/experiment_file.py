@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from trilane.lab.experiment import places
 from trilane.lab.experiment.bad_experiment import BadExperiment, BadKey, Key
-from trilane.lab.experiment.experiment import SCHEMA, Experiment, Source
+from trilane.lab.experiment.experiment import SCHEMA, Experiment, Machines, Source
 from trilane.lab.experiment.experiment_tables import (
     ExperimentTable,
     FormTable,
@@ -131,6 +131,7 @@ def _experiment(document: Document, path: Path, origins: dict[Key, Key]) -> Expe
         raise BadExperiment(problem, ("name",))
     told = _said(table) | {
         "source": None if table.source is None else Source(**_said(table.source)),
+        "cluster": None if table.cluster is None else Machines(**_said(table.cluster)),
         "forms": {
             name: _form(name, form, ("forms", name), origins) for name, form in table.forms.items()
         },

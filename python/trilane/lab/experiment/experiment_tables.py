@@ -430,6 +430,25 @@ class FormTable(_Table, frozen=True, kw_only=True):
     quick: QuickTable | None = None
 
 
+class ClusterTable(_Table, frozen=True, kw_only=True):
+    """The machines of a cluster that it runs on, for --cluster."""
+
+    clients: Annotated[
+        tuple[Name, ...],
+        _note("labels that each machine has that makes load; all machines where missing", **_SET),
+    ] = ()
+    server: Annotated[
+        Name | None,
+        _note(
+            "a label of the one machine that has the servers; where missing they are on the "
+            "machine where the command is typed"
+        ),
+    ] = None
+    workers: Annotated[
+        Positive | None, _note("machines that make load; all that have the labels where missing")
+    ] = None
+
+
 class ExperimentTable(_Table, frozen=True, kw_only=True):
     """An experiment: a question, and the forms in which it is put to clients and servers."""
 
@@ -442,6 +461,7 @@ class ExperimentTable(_Table, frozen=True, kw_only=True):
         tuple[str, ...], _note("what else differed between the arms in the published form")
     ] = ()
     source: SourceTable | None = None
+    cluster: ClusterTable | None = None
     forms: Annotated[
         dict[Name, Annotated[FormTable, _like(**FORM)]],
         _note(

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import ServerCost
 from trilane.lab.processes import proc
+from trilane.lab.processes.place import HERE, Place
 from trilane.lab.processes.proc import Thread
 
 # Shares of less are noise: the counters of a process step by 10 ms.
@@ -41,16 +42,24 @@ class _Reading:
     """CPU of this process and of the children it has waited for: the loads."""
     machine: float
     """CPU of everything in user and system mode; time for interrupts belongs to no program."""
+    cpus: int
+    """CPUs of the machine."""
 
 
 class Meter:
     """CPU of a server and of the machine between two instants."""
 
-    def __init__(self, pids: Sequence[int], cpus: int, ours: Sequence[int] = ()) -> None:
-        """Watch the processes `pids` on `cpus` CPUs; those in `ours` are never called others."""
+    def __init__(
+        self, pids: Sequence[int], cpus: int, ours: Sequence[int] = (), place: Place = HERE
+    ) -> None:
+        """Watch the processes `pids` on `cpus` CPUs; those in `ours` are never called others.
+
+        `place` is where they run.
+        """
         self._pids = list(pids)
         self._cpus = cpus
         self._ours = list(ours)
+        self._place = place
         self._before: _Reading | None = None
         self._after: _Reading | None = None
 
@@ -103,7 +112,7 @@ class Meter:
                 ),
                 total=cpu_s,
             ),
-            others_busy=min(1.0, max(0.0, others_s / (wall * (os.cpu_count() or 1)))),
+            others_busy=min(1.0, max(0.0, others_s / (wall * after.cpus))),
         )
 
     def _busy(self, run: Run, wall: float, *, busiest: float, total: float) -> float | None:
@@ -116,23 +125,27 @@ class Meter:
         return min(1.0, max(busiest, total / self._cpus) / seconds)
 
     def _read(self) -> _Reading | None:
-        machine = proc.Machine().cpu_seconds()
-        if machine is None:
-            return None
-        try:
-            return _Reading(
-                at=time.monotonic(),
-                threads={
-                    task: thread for pid in self._pids for task, thread in proc.threads(pid).items()
-                },
-                server=sum(sum(proc.cpu_seconds(pid)) for pid in self._pids),
-                mine=_usage(resource.RUSAGE_SELF)
-                + _usage(resource.RUSAGE_CHILDREN)
-                + sum(sum(proc.cpu_seconds(pid)) for pid in self._ours),
-                machine=machine,
-            )
-        except OSError:
-            return None
+        return self._place.call(_read, self._pids, self._ours)
+
+
+def _read(pids: Sequence[int], ours: Sequence[int]) -> _Reading | None:
+    """The counters now; None where a process is gone, or the kernel does not tell."""
+    machine = proc.Machine().cpu_seconds()
+    if machine is None:
+        return None
+    try:
+        return _Reading(
+            at=time.monotonic(),
+            threads={task: thread for pid in pids for task, thread in proc.threads(pid).items()},
+            server=sum(sum(proc.cpu_seconds(pid)) for pid in pids),
+            mine=_usage(resource.RUSAGE_SELF)
+            + _usage(resource.RUSAGE_CHILDREN)
+            + sum(sum(proc.cpu_seconds(pid)) for pid in ours),
+            machine=machine,
+            cpus=os.cpu_count() or 1,
+        )
+    except OSError:
+        return None
 
 
 def _usage(who: int) -> float:

@@ -67,7 +67,7 @@ class Target:
     origins: Mapping[str, str]
     """Scheme, host and port by version, for the versions wanted."""
     cacert: str | None
-    """PEM file of the authority to trust; None for those of the system."""
+    """PEM file, on this machine, of the authority to trust; None for those of the system."""
     pid: int | None = None
     """The server's first process; None where it is not ours."""
     pids: Sequence[int] = ()
@@ -78,6 +78,13 @@ class Target:
     """Where it runs."""
     count: Callable[[], servers.Counted] | None = None
     """Asks it what it has counted, which raises `ServerFailed`; None where it does not count."""
+    cacert_there: str | None = None
+    """The file of `cacert` where it runs; None: it is the same."""
+
+    @property
+    def trusted_there(self) -> str | None:
+        """What a client at `place` trusts."""
+        return self.cacert_there or self.cacert
 
 
 def names() -> list[str]:
@@ -129,7 +136,7 @@ def is_ours(name_or_url: str) -> bool:
 
 
 @contextlib.contextmanager
-def open_target(
+def open_target(  # noqa: PLR0913 - what a server needs
     name_or_url: str,
     *,
     state: Path | None,
@@ -138,6 +145,7 @@ def open_target(
     threads: int,
     versions: Collection[str] = (),
     place: Place = HERE,
+    bind: str = servers.LOCAL,
     flags: Sequence[str] = (),
 ) -> Iterator[Target]:
     """A server for as long as the context, or the lab, lives.
@@ -145,8 +153,8 @@ def open_target(
     `state` is the state folder (None: the user's), `folder` where its log and its scratch files go,
     `cpus` those it may run on, such as "0,2-3" (None: all), `threads` its worker threads or
     processes where it can have more than one. It is ready when it has answered over each of
-    `versions` (none: all it has). `place` is where it runs, `flags` are further ones of the
-    embedded server.
+    `versions` (none: all it has). `place` is where it runs, `bind` and `flags` are of the
+    embedded server alone: the address that it listens on, and further flags.
 
     Raises:
         TargetFailed: there is no such server, it is not ours to start at that place, it does not
@@ -164,7 +172,7 @@ def open_target(
         # Only what happens at the start is the target's failure.
         try:
             if name_or_url == EMBEDDED:
-                target = stack.enter_context(_embedded(wanted, machine, flags))
+                target = stack.enter_context(_embedded(wanted, machine, bind, flags))
             elif config.ours:
                 target = stack.enter_context(_started(config, wanted, machine))
             else:
@@ -204,7 +212,9 @@ def _missing(config: ServerConfig) -> str | None:
 
 
 @contextlib.contextmanager
-def _embedded(wanted: Sequence[str], machine: _Machine, flags: Sequence[str]) -> Iterator[Target]:
+def _embedded(
+    wanted: Sequence[str], machine: _Machine, bind: str, flags: Sequence[str]
+) -> Iterator[Target]:
     log, place = machine.folder / f"{EMBEDDED}.log", machine.place
     with servers.embedded(
         threads=machine.threads,
@@ -212,6 +222,7 @@ def _embedded(wanted: Sequence[str], machine: _Machine, flags: Sequence[str]) ->
         state=machine.state,
         log=log,
         place=place,
+        bind=bind,
         flags=flags,
     ) as server:
         by_scheme = {"https": server.https, "http": server.http}

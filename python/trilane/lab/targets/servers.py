@@ -18,6 +18,10 @@ from trilane.lab.processes.proc import Machine
 from trilane.lab.processes.supervisor import READY_S, Child, Late, ProcessFailed
 
 PROGRAM = (sys.executable, "-m", "trilane", "serve")
+LOCAL = "127.0.0.1"
+"""Where nobody but this machine reaches a server."""
+ANYWHERE = "0.0.0.0"  # noqa: S104 - other machines of a cluster are to reach it
+"""Every address of this machine, `LOCAL` among them."""
 _READY_SCHEMA = "trilane.serve/1"
 # A server answers its standard input on a thread of its own: this only ends a hang.
 _COUNT_S = 30.0
@@ -60,20 +64,21 @@ def embedded(
     ready_s: float = READY_S,
     log: Path | None = None,
     place: Place = HERE,
+    bind: str = LOCAL,
     flags: Sequence[str] = (),
 ) -> Iterator[Server]:
-    """`trilane serve` on free ports of 127.0.0.1, for as long as the context, or we, live.
+    """`trilane serve` on free ports, for as long as the context, or we, live.
 
-    `place` is where it runs, `flags` are further ones. Its messages go to the end of `log`, or
-    nowhere when it comes up. It needs no guard, unlike other servers: it ends by itself when its
-    stdin closes.
+    `place` is where it runs, `bind` the address that it listens on, `flags` are further ones. Its
+    messages go to the end of `log`, or nowhere when it comes up. It needs no guard, unlike other
+    servers: it ends by itself when its stdin closes.
 
     Raises:
         ServerFailed: it did not start, ended, or was not ready within `ready_s` seconds.
     """
     words = [
         *PROGRAM,
-        *("--port", "0", "--tls-port", "0", "--bind", "127.0.0.1", "-t", str(threads)),
+        *("--port", "0", "--tls-port", "0", "--bind", bind, "-t", str(threads)),
         *("--exit-with-parent", "--format", "json"),
         *(("--cpu", cpus) if cpus else ()),
         *(("--state", str(state)) if state else ()),
