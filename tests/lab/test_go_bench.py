@@ -191,7 +191,7 @@ def test_a_tag_whose_requirements_cannot_be_had_is_told_with_the_reason(
     monkeypatch.setenv("GOPROXY", "off")
     tagged(tmp_path, "require trilane.test/other v1.2.3\n")
     assert go_bench.ready("tiny", tmp_path)
-    with pytest.raises(NotReady, match="other_test.go:8:2: module lookup disabled by GOPROXY"):
+    with pytest.raises(NotReady, match=r"other_test\.go:8:2: module lookup disabled by GOPROXY"):
         go_bench.ready("tiny", tmp_path, ["-tags", "other"])
 
 

@@ -308,6 +308,8 @@ def has_server(arm: ArmSpec) -> bool:
     if is_command(arm):
         return ORIGIN in target_config.placeholders(arm.command or "")
     return not is_benchmark(arm)
+
+
 def _incomplete(run: Run) -> bool:
     """Whether a machine of a cluster did not do its part."""
     lost = any(reason.code == "worker_lost" for reason in run.validity.reasons)
