@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::allowance::InFlightStageOut;
 use crate::asked::Asked;
 use crate::connections::ConnectionsOut;
+use crate::grpc::Response;
 use crate::latency::Summary;
 use crate::options::RateStage;
 use crate::origin::OriginOut;
@@ -238,6 +239,9 @@ pub struct Grpc {
     pub streams: Option<StreamsOut>,
     /// Microseconds for the encoding and the decoding of a message; mode `codec`.
     pub codec: Option<Value>,
+    /// The last response, where responses were kept.
+    #[serde(skip)]
+    pub response: Option<Response>,
 }
 
 /// The calls of one of several methods.
