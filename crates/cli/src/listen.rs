@@ -128,9 +128,10 @@ impl ListenArgs {
         for warning in warnings {
             tell(format_args!("{command}: warning: {warning}"));
         }
-        if let Some(reread) = reread {
-            reread.start(command, server.switch())?;
-        }
+        let hangup = match reread {
+            Some(reread) => Some(reread.start(command, server.switch())?),
+            None => None,
+        };
         let addresses = server.addresses();
         let http = addresses.http_url();
         let https = addresses.https_url();
@@ -165,10 +166,11 @@ impl ListenArgs {
                 .to_string(),
             )?,
         }
-        let stop = signals.wait(StopWhen {
+        let when = StopWhen {
             after: self.duration,
             stdin_closed: self.exit_with_parent,
-        })?;
+        };
+        let stop = signals.wait(when, hangup.as_deref())?;
         if self.format == Format::Text && stop == Stop::Signal {
             tell(format_args!(
                 "stopping; requests in flight have {} s",
