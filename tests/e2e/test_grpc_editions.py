@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -91,11 +92,60 @@ def test_messages_are_those_of_protobuf(compiled: Path) -> None:
         assert payload == expected.SerializeToString(deterministic=True), message
 
 
-def test_a_file_in_an_edition_is_refused_with_the_way_out(compiled: Path) -> None:
-    run = load_text(
-        *("--grpc", "e.v1.Questions/Put", "--proto", str(compiled.with_name("e.proto")), "--h2c"),
-        "http://127.0.0.1:9/",
-    )
+@pytest.fixture
+def protoc(tmp_path: Path) -> dict[str, str]:
+    """An environment in which the compiler of grpcio-tools is found by its usual name."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "protoc"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m grpc_tools.protoc "$@"\n')
+    program.chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+_CALL = ("--grpc", "e.v1.Questions/Put", "--h2c")
+
+
+def test_a_file_in_an_edition_is_refused_with_the_way_out(
+    compiled: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    file = str(compiled.with_name("e.proto"))
+    run = load_text(*_CALL, "--proto", file, "http://127.0.0.1:9/")
     assert run.code == 1, run
     assert "edition 2023" in run.message
+    assert "install protoc" in run.message
     assert "--descriptor-set" in run.message
+
+
+def test_a_file_in_an_edition_is_compiled_by_protoc(
+    compiled: Path, protoc: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", protoc["PATH"])
+    # In the folder of its package, beside one of proto3 that imports it, and what is known.
+    folder = tmp_path / "e" / "v1"
+    folder.mkdir(parents=True)
+    (folder / "e.proto").write_text(
+        _SOURCE.replace("package e.v1;", 'package e.v1;\nimport "google/api/annotations.proto";')
+    )
+    (folder / "user.proto").write_text(
+        'syntax = "proto3";\npackage e.v1;\nimport "e/v1/e.proto";\n'
+        "service Users { rpc Put(Ask) returns (Ask); }\n"
+    )
+    for name, method in (("e.proto", "Questions"), ("user.proto", "Users")):
+        with recorder() as found:
+            run = load(
+                *("--grpc", f"e.v1.{method}/Put", "-b", '{"delimited": {"text": "b"}}'),
+                *("--proto", str(folder / name), "--h2c", "-c", "1", "-n", "2"),
+                found.server.base,
+            )
+        assert run.good["grpc"]["schema"] == "--proto"
+        # A group: field 6, whose text is field 1.
+        assert [payload for call in found.calls for _, payload in call.messages] == [
+            b"\x33\x0a\x01b\x34"
+        ] * 2
+    (folder / "e.proto").write_text('edition = "2023";\npackage e.v1;\nmessage {}')
+    run = load_text(*_CALL, "--proto", str(folder / "e.proto"), "http://127.0.0.1:9/")
+    assert run.code == 1
+    assert "protoc said: " in run.message
+    assert "e/v1/e.proto:3" in run.message

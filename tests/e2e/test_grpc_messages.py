@@ -6,7 +6,7 @@ import json
 import subprocess
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,7 +15,7 @@ from peers.grpc_schema import SERVICE, Schema
 from repository import native
 
 from .grpc_calls import IMPORT, LISTENERS, LOOK_UP, PROTO_FLAGS, UNARY, WATCH, grpc
-from .loading import Run, load, load_text
+from .loading import Run, flag, load, load_text
 
 if TYPE_CHECKING:
     from peers.running import Peers
@@ -241,3 +241,50 @@ def test_one_response_is_shown(peers: Peers, name: str) -> None:
     assert len(run.out.split("\n\n")) > 3
     run = show("ImportBooks", IMPORT.body)
     assert run.code == 0, run
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "grpc-web", "connect"])
+@pytest.mark.parametrize("listener", ["h1", "h2c", "h2", "h3"])
+def test_the_response_of_every_protocol_is_shown_as_json(
+    peers: Peers, listener: str, protocol: str
+) -> None:
+    if (listener, protocol) == ("h1", "grpc"):
+        return
+    peer = peers["embedded"]
+    trust = ["--cacert", str(peer.ca)] if listener in {"h2", "h3"} else []
+
+    def show(method: str, body: str, code: int = 0) -> dict[str, Any]:
+        run = load(
+            *("--show", "--grpc", f"{SERVICE}/{method}", "-b", body, *PROTO_FLAGS, flag(listener)),
+            *("--grpc-protocol", protocol, *trust, peer.bases[listener]),
+        )
+        assert run.code == code, run
+        assert run.report is not None
+        assert run.report["schema"] == "trilane.response/1"
+        assert run.report["version"] == listener
+        assert run.report["http"] == (200 if code == 0 or protocol != "connect" else 404)
+        return run.report
+
+    shown = show("GetBook", UNARY.body)
+    assert (shown["ok"], shown["status"]) == (True, {"code": 0, "name": "OK"})
+    assert [message["name"] for message in shown["messages"]] == ["shelves/3/books/9"]
+    assert dict(shown["head"])["content-type"].startswith("application/")
+    assert ("grpc-status", "0") in map(tuple, shown["trailers"]) or protocol == "connect"
+    names = [message["book"]["name"] for message in show("WatchBooks", WATCH.body)["messages"]]
+    assert len(names) == WATCH.received
+    shown = show("GetBook", '{"name": "shelves/3/books/99999"}', 1)
+    assert shown["status"] == {"code": 5, "name": "NOT_FOUND"}
+    assert shown["failure"]["kind"] == "status"
+    assert shown["messages"] == []
+    error = shown["connect_error"]
+    assert (error["code"] if protocol == "connect" else error) in {"not_found", None}
+
+
+def test_what_is_no_answer_of_grpc_is_shown(peers: Peers) -> None:
+    url = peers["nginx"].bases["h2c"]
+    run = load_text("--show", "--grpc", UNARY.name, "-b", UNARY.body, *PROTO_FLAGS, "--h2c", url)
+    assert run.code == 1
+    assert run.out.startswith("HTTP 404\n")
+    assert "<html>" in run.out
+    assert run.out.rstrip().endswith("12 UNIMPLEMENTED")
+    assert "HTTP status 404" in run.err

@@ -187,7 +187,6 @@ def test_usage() -> None:
     for flags, told in (
         (["--grpc-protocol", "connect"], "--grpc"),
         (["--grpc", UNARY.name, *PROTO_FLAGS, "--grpc-protocol", "twirp"], "grpc-web"),
-        (["--grpc", UNARY.name, *PROTO_FLAGS, "--grpc-protocol", "connect", "--show"], "--show"),
     ):
         run = load_text(url, *flags)
         assert run.code == 2, run

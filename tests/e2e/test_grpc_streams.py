@@ -17,6 +17,7 @@ from .grpc_calls import (
     PAIR_IDS,
     PAIRS,
     PROTO_FLAGS,
+    UNARY,
     WATCH,
     Calling,
     example,
@@ -197,3 +198,48 @@ def test_a_server_on_a_unix_socket_is_called(tmp_path: Path) -> None:
         run = converse("http://localhost/", "-n", "4", "--connect-to", f"unix:{socket}")
     good_calls(run, 4)
     assert heard.messages == [3] * 4
+
+
+def test_messages_have_gates_and_seconds(peers: Peers, tmp_path: Path) -> None:
+    file = tmp_path / "seconds.ndjson"
+    span = ["-d", "2500ms", "--warmup", "100ms", "-c", "2", "-m", "2"]
+    watching = (peers["embedded"], "h2c", WATCH, *span)
+    gates = ["--fail-if", "received_rate<1", "--fail-if", "message_p50>1h"]
+    run = grpc(*watching, "--ndjson", str(file), *gates, body=_ENDLESS)
+    messages = run.good["grpc"]["messages"]
+    assert run.code in {0, 4}
+    rows = [json.loads(line)["messages"] for line in file.read_text().splitlines()]
+    assert len(rows) == 3
+    assert sum(row["received"] for row in rows) == messages["received"]
+    for row in rows[:2]:
+        assert row["received_per_s"] == pytest.approx(row["received"], rel=0.2)
+        latency = run.good["grpc"]["message_latency"]
+        assert 0 < row["latency"]["p50"] <= row["latency"]["max"] <= latency["max"]
+    breached = grpc(
+        *watching, "--fail-if", "received_rate>1", "--fail-if", "message_max>=1us", body=_ENDLESS
+    )
+    assert breached.code == 3
+    assert "received_rate>1 is true: it is" in breached.err
+    assert "messages/s" in breached.err
+    assert "message_max>=1us is true" in breached.err
+
+
+def test_a_gate_of_messages_needs_messages(peers: Peers) -> None:
+    run = load("-n", "10", "--fail-if", "message_p99>1s", peers["embedded"].url("h1"))
+    assert run.code == 3
+    assert "there are no messages" in run.err
+
+
+def test_unary_calls_have_no_messages_in_seconds(peers: Peers, tmp_path: Path) -> None:
+    file = tmp_path / "seconds.ndjson"
+    run = grpc(peers["embedded"], "h2c", UNARY, "-n", "50", "--ndjson", str(file))
+    assert run.good["requests"]["ok"] == 50
+    assert [json.loads(line)["messages"] for line in file.read_text().splitlines()] == [None]
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "grpc-web", "connect"])
+def test_a_stream_may_be_empty(peers: Peers, protocol: str) -> None:
+    empty = ["-n", "4", "--messages", "0", "--grpc-protocol", protocol]
+    calls = good_calls(grpc(peers["embedded"], "h2c", LOOK_UP, *empty), 4)
+    assert calls["messages"] == {"sent": 0, "received": 0}
+    assert calls["streams"]["messages"] == 0

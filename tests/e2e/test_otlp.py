@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 from peers.otlp import Collector
 from peers.process import free_port
 
+from .grpc_calls import WATCH, grpc
 from .loading import Running, load, load_text
 
 if TYPE_CHECKING:
@@ -121,3 +123,17 @@ def test_a_header_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     run = load_text("--otlp", "http://127.0.0.1:4318", "http://127.0.0.1:1/")
     assert run.code == 2
     assert "OTEL_EXPORTER_OTLP_HEADERS" in run.message
+
+
+def test_streams_have_messages(peers: Peers) -> None:
+    with Collector() as collector:
+        span = ["-d", "1500ms", "--warmup", "0s", "--otlp", collector.url]
+        endless = json.dumps({"parent": "shelves/3", "count": 1_000_000, "interval": "0.005s"})
+        run = grpc(peers["embedded"], "h2c", WATCH, *span, "-c", "2", body=endless)
+        last = collector.exports[-1]
+    messages = run.good["grpc"]["messages"]
+    assert last.values("trilane.messages") == messages
+    assert last.values("trilane.messages_per_second")["received"] > 0
+    (point,) = last.metrics["trilane.message_duration"].histogram.data_points
+    assert point.count == run.good["grpc"]["message_latency"]["count"] > 0
+    assert last.values("trilane.message_time")["1"] > 0

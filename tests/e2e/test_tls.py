@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from cryptography import x509
 
 from peers import gonet, nginx
 from peers.peer import Peer
 
+from .grpc_calls import PROTO_FLAGS, UNARY
 from .loading import flag, load
 
 if TYPE_CHECKING:
@@ -125,3 +127,18 @@ def test_what_tls_cannot_do_says_what_to_type(arguments: list[str], told: str) -
     run = load("-n", "1", *arguments)
     assert run.code == 2
     assert told in run.message
+
+
+@pytest.mark.parametrize("listener", ["h2", "h3"])
+@pytest.mark.parametrize("call", [(), ("--grpc", UNARY.name, *PROTO_FLAGS)], ids=["get", "call"])
+def test_a_client_certificate_of_version_1_is_told(
+    peers: Peers, authority: Authority, listener: str, call: tuple[str, ...]
+) -> None:
+    client = authority.version_1()
+    found = x509.load_pem_x509_certificate(client.cert.read_bytes())
+    assert found.version == x509.Version.v1
+    proof = ["--cert", str(client.cert), "--key", str(client.key)]
+    run = load(flag(listener), "-n", "1", *call, *proof, peers["embedded"].url(listener, "/"))
+    assert run.code in {1, 2}, run
+    assert f"{client.cert} is no X.509 certificate of version 3" in run.message
+    assert "-extfile" in run.message

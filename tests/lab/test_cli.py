@@ -392,3 +392,22 @@ def test_a_race_for_capacity_searches_with_the_real_engine(peers: Peers, tmp_pat
     assert all(run["held"] == (run["why"] == []) for run in found["tried"])
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert 'id="chart-load"' in page
+
+
+def test_calls_are_raced(tmp_path: Path) -> None:
+    done = trilane(
+        *("race", "--grpc", "trilane.library.v1.Library/GetBook"),
+        *("-b", '{"name": "shelves/1/books/{rand:1-100}"}', *QUICK, "--blocks", "2"),
+        *("--format", "json", "--state", str(tmp_path)),
+        folder=tmp_path,
+    )
+    assert done.returncode in (0, 4), done.stderr
+    made = json.loads(done.stdout)
+    assert [arm["name"] for arm in made["arms"]] == ["h2", "h3"]
+    kept = [json.loads(file.read_text()) for file in tmp_path.glob("runs/*/runs/*.json")]
+    calls = [run["result"]["grpc"] for run in kept if run.get("result")]
+    assert len(calls) == 4
+    for call in calls:
+        assert call["method"] == "trilane.library.v1.Library/GetBook"
+        assert set(call["status"]) == {"OK"}
+        assert call["messages"]["received"] == call["status"]["OK"] > 0

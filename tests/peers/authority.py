@@ -83,10 +83,14 @@ class Authority:
         """For a process that is server and client at once, as those of a cluster are."""
         return self._leaf("member", _LOCAL, usage="serverAuth, clientAuth")
 
+    def version_1(self) -> Leaf:
+        """A client's of X.509 version 1: without extensions, as `openssl x509 -req` makes them."""
+        return self._leaf("version-1", None)
+
     def _leaf(
         self,
         name: str,
-        names: str,
+        names: str | None,
         *,
         usage: str = "serverAuth",
         dates: tuple[str, str] | None = None,
@@ -94,7 +98,10 @@ class Authority:
         leaf = Leaf(self.folder / f"{name}.pem", self.folder / f"{name}.key", self.ca)
         if leaf.cert.exists():
             return leaf
-        (self.folder / f"{name}.ext").write_text(_LEAF.format(usage=usage, names=names))
+        extensions: tuple[str, ...] = ()
+        if names is not None:
+            (self.folder / f"{name}.ext").write_text(_LEAF.format(usage=usage, names=names))
+            extensions = ("-extfile", f"{name}.ext")
         self._run(
             *("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
             *("-keyout", leaf.key.name, "-out", f"{name}.csr", "-subj", f"/CN=Trilane test {name}"),
@@ -104,7 +111,7 @@ class Authority:
         when = ("-days", "89") if dates is None else ("-startdate", dates[0], "-enddate", dates[1])
         self._run(
             *("ca", "-batch", "-notext", "-config", "ca.cnf", "-in", f"{name}.csr"),
-            *("-out", leaf.cert.name, "-extfile", f"{name}.ext", *when),
+            *("-out", leaf.cert.name, *extensions, *when),
         )
         return leaf
 

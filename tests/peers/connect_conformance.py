@@ -2,7 +2,8 @@
 
 Its cases are asked by its own clients, of connect-go and of grpc-go, of a server under test. This
 is a gateway of ours before one of the suite's own servers of gRPC, both started by
-`conformance_gateway`.
+`conformance_gateway`. The other way round, its own servers are called by a client under test, which
+is `trilane load`, started by `conformance_client`.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ class Suite:
     protos: Path
 
 
-def config(server: str) -> Path:
-    """What applies with one of the `SERVERS` behind the gateway."""
-    return _HERE / _MODULE / f"{server}.yaml"
+def config(name: str) -> Path:
+    """What applies with one of the `SERVERS` behind the gateway, or to the `client`."""
+    return _HERE / _MODULE / f"{name}.yaml"
 
 
-def known_failing(server: str) -> Path:
+def known_failing(name: str) -> Path:
     """Which cases fail with it, and why."""
-    return _HERE / _MODULE / f"{server}-known-failing.txt"
+    return _HERE / _MODULE / f"{name}-known-failing.txt"
 
 
 @functools.cache

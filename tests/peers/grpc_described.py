@@ -69,7 +69,8 @@ def echoing() -> Iterator[str]:
 
 @contextlib.contextmanager
 def _running(handler: grpc.GenericRpcHandler) -> Iterator[str]:
-    server = grpc.server(futures.ThreadPoolExecutor(8), handlers=[handler])
+    alone = [("grpc.so_reuseport", 0)]
+    server = grpc.server(futures.ThreadPoolExecutor(8), handlers=[handler], options=alone)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:

@@ -82,7 +82,7 @@ def serve(answer: Answer, address: str = "127.0.0.1:0") -> Iterator[Heard]:
         return answer(counted(messages))
 
     handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.stream_stream_rpc_method_handler(behave)
-    server = grpc.server(futures.ThreadPoolExecutor(_THREADS))
+    server = grpc.server(futures.ThreadPoolExecutor(_THREADS), options=[("grpc.so_reuseport", 0)])
     handlers = grpc.method_handlers_generic_handler(SERVICE, {"LookUpBooks": handler})
     server.add_generic_rpc_handlers([handlers])
     port = server.add_insecure_port(address)

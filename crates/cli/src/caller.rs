@@ -1,4 +1,4 @@
-//! A gRPC call by our own client: HTTP/2 with or without TLS, HTTP/3.
+//! A gRPC call by our own client, as reflection needs them: HTTP/2 with or without TLS, HTTP/3.
 
 use std::time::{Duration, Instant};
 
@@ -16,15 +16,6 @@ use crate::patient::Patient;
 /// Read at once, in bytes.
 pub(crate) const PIECE: usize = 64 * 1024;
 
-/// What a call is for, in the words of errors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// The server is asked what it offers.
-    Reflection,
-    /// Its answer is shown.
-    Call,
-}
-
 /// What to do where a server does not tell its schema.
 pub(crate) const ELSE: &str = "give the schema with --proto FILE or --descriptor-set FILE";
 
@@ -32,7 +23,6 @@ pub(crate) const ELSE: &str = "give the schema with --proto FILE or --descriptor
 pub(crate) struct Caller<'a> {
     connection: Connection,
     pub(crate) url: &'a str,
-    purpose: Purpose,
     /// What stands before the path of a method.
     prefix: String,
     pub(crate) authority: String,
@@ -47,7 +37,6 @@ impl<'a> Caller<'a> {
     pub(crate) fn connect(
         options: &Options,
         text: &'a str,
-        purpose: Purpose,
         words: Words,
     ) -> Result<Self, PlanError> {
         let url = Url::parse(text)
@@ -106,12 +95,11 @@ impl<'a> Caller<'a> {
             addresses: None,
             ech: None,
         };
-        let connection = Connection::connect(&connect, &mut Patient)
-            .map_err(|error| lost(text, purpose, &error))?;
+        let connection =
+            Connection::connect(&connect, &mut Patient).map_err(|error| lost(text, &error))?;
         Ok(Self {
             connection,
             url: text,
-            purpose,
             prefix: url.path().trim_end_matches('/').to_owned(),
             authority: url[Position::BeforeHost..Position::AfterPort].to_owned(),
             fields: fields(options)?,
@@ -125,21 +113,11 @@ impl<'a> Caller<'a> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             let (url, limit) = (self.url, self.limit);
-            return Err(PlanError::Environment(match self.purpose {
-                Purpose::Reflection => {
-                    format!("{url} did not finish reflection within {limit:?}: {ELSE}")
-                }
-                Purpose::Call => format!(
-                    "{url} did not end its answer within {limit:?}: for a stream that goes on type --stream-duration 2s"
-                ),
-            }));
+            return Err(PlanError::Environment(format!(
+                "{url} did not finish reflection within {limit:?}: {ELSE}"
+            )));
         }
         Ok(left)
-    }
-
-    /// Whether the time is over.
-    pub(crate) fn is_late(&self) -> bool {
-        self.left().is_err()
     }
 
     /// Waits for what `wait` does, as long as there is time.
@@ -149,17 +127,12 @@ impl<'a> Caller<'a> {
     ) -> Result<T, PlanError> {
         wait(Some(self.left()?), &mut Patient).or_else(|error| {
             self.left()?;
-            Err(lost(self.url, self.purpose, &error))
+            Err(lost(self.url, &error))
         })
     }
 
-    /// Sends a call of the method at `path`: framed messages, and fields beside the user's.
-    pub(crate) fn submit(
-        &self,
-        path: &str,
-        content: Vec<u8>,
-        more: &[(String, String)],
-    ) -> Result<Exchange, PlanError> {
+    /// Sends a call of the method at `path`: framed messages.
+    pub(crate) fn submit(&self, path: &str, content: Vec<u8>) -> Result<Exchange, PlanError> {
         let time = timeout::encode(self.left()?);
         let own = [
             ("content-type", "application/grpc"),
@@ -169,7 +142,7 @@ impl<'a> Caller<'a> {
             ("user-agent", concat!("trilane/", env!("CARGO_PKG_VERSION"))),
         ];
         let given = || {
-            let given = more.iter().chain(&self.fields);
+            let given = self.fields.iter();
             given.map(|(name, value)| (&**name, &**value))
         };
         let missing =
@@ -191,7 +164,7 @@ impl<'a> Caller<'a> {
         };
         self.connection
             .submit(submission)
-            .map_err(|error| lost(self.url, self.purpose, &error))
+            .map_err(|error| lost(self.url, &error))
     }
 }
 
@@ -201,14 +174,11 @@ pub(crate) fn first<'a>(fields: &'a FieldList, name: &[u8]) -> &'a [u8] {
 }
 
 /// An error of the client. Its words are for Python; here arguments become flags.
-fn lost(url: &str, purpose: Purpose, error: &Error) -> PlanError {
+fn lost(url: &str, error: &Error) -> PlanError {
     let text = error
         .message
         .replace(": allow h1 too", ", which gRPC needs");
-    PlanError::Environment(match purpose {
-        Purpose::Reflection => format!("cannot ask {url} for its schema: {text}"),
-        Purpose::Call => format!("cannot call {url}: {text}"),
-    })
+    PlanError::Environment(format!("cannot ask {url} for its schema: {text}"))
 }
 
 fn tls(options: &Options, words: Words) -> Result<Tls, PlanError> {

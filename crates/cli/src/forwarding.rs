@@ -91,8 +91,8 @@ pub(crate) struct ForwardArgs {
     /// The time that a call has which brings no deadline (grpc-timeout) [default: no end]
     #[arg(long, value_name = "TIME", requires = "upstream", value_parser = units::time, help_heading = UPSTREAM)]
     upstream_timeout: Option<Duration>,
-    /// Most bytes of a message in either direction, such as 4m; longer ones end their calls with
-    /// RESOURCE_EXHAUSTED [default: what servers and callers allow]
+    /// Most bytes of a message in either direction, such as 16m; longer ones end their calls with
+    /// RESOURCE_EXHAUSTED [default: what servers and callers allow; 4m in JSON and Connect]
     #[arg(long, value_name = "BYTES", requires = "upstream", value_parser = message_size, help_heading = UPSTREAM)]
     max_message: Option<u32>,
     /// Connections of each worker to one server; each has the streams that the server allows
@@ -135,8 +135,7 @@ impl Address {
 /// What is served, and what keeps it so while the upstreams change.
 pub(crate) struct Forwarded {
     pub(crate) forwarding: Forwarding,
-    /// Where the services come from reflection.
-    pub(crate) reread: Option<Reread>,
+    pub(crate) reread: Reread,
 }
 
 fn address(text: &str) -> Result<Address, String> {
@@ -232,8 +231,8 @@ impl ForwardArgs {
             });
         }
         let (ended, signal) = mpsc::channel();
-        let reread = (source == Source::Reflection)
-            .then(|| Reread::new(self.clone(), files, schemas, signal));
+        let told = (ended.clone(), signal);
+        let reread = Reread::new(self.clone(), files, schemas, config.clone(), told);
         Ok(Some(Forwarded {
             forwarding: Forwarding {
                 schema,
@@ -245,7 +244,7 @@ impl ForwardArgs {
                     timeout: self.upstream_timeout,
                     health: self.upstream_health,
                 },
-                ended: reread.is_some().then_some(ended),
+                ended: (source == Source::Reflection).then_some(ended),
                 alone,
                 config,
                 ignore_unknown_query: self.ignore_unknown_query,
@@ -255,14 +254,11 @@ impl ForwardArgs {
     }
 
     fn source(&self) -> Source {
-        match &self.descriptor_set {
-            Some(file) => Source::DescriptorSet(file.clone()),
-            None if self.proto.is_empty() => Source::Reflection,
-            None => Source::Proto {
-                files: self.proto.clone(),
-                includes: self.proto_path.clone(),
-            },
-        }
+        Source::of(
+            &self.proto,
+            &self.proto_path,
+            self.descriptor_set.as_deref(),
+        )
     }
 
     /// The services of each upstream.

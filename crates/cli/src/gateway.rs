@@ -37,7 +37,7 @@ pub(crate) fn run(args: &GatewayArgs) -> u8 {
     };
     let served = args
         .listen
-        .serve("trilane gateway", "/", config, forwarded.reread);
+        .serve("trilane gateway", "/", config, Some(forwarded.reread));
     match served {
         Ok(()) => OK,
         Err(error) => failed(&error, FAILED),

@@ -33,7 +33,8 @@ pub(crate) struct GrpcArgs {
     /// HTTP/1.1 too [default: grpc]
     #[arg(long, value_enum, hide_possible_values = true, value_name = "grpc|grpc-web|connect", help_heading = GRPC)]
     grpc_protocol: Option<Written>,
-    /// Read the method's messages from a .proto file, instead of asking the server by reflection
+    /// Read the method's messages from a .proto file, instead of asking the server by reflection; one in an edition
+    /// is compiled by protoc, where that is installed
     #[arg(long, value_name = "FILE", conflicts_with = "descriptor_set", help_heading = GRPC)]
     proto: Vec<PathBuf>,
     /// Where imports of --proto are looked for [default: the folder that a file's package implies]
@@ -46,10 +47,11 @@ pub(crate) struct GrpcArgs {
     /// [default: json]
     #[arg(long, value_enum, hide_possible_values = true, value_name = "json|binary|delimited", help_heading = GRPC)]
     message_format: Option<Encoding>,
-    /// Print one response, its metadata and its messages as JSON, and end: nothing is measured
+    /// Print one response, its metadata and its messages as JSON, and end: nothing is measured; with --format json
+    /// all of it is one object
     #[arg(long, conflicts_with_all = ["search", "live", "ndjson", "prometheus", "otlp", "hgrm", "html"], help_heading = GRPC)]
     pub(crate) show: bool,
-    /// Messages that each client or bidirectional stream sends, those of -b in turn [default: each
+    /// Messages that each client or bidirectional stream sends, those of -b in turn; 0 sends none [default: each
     /// once, or with --stream-duration as many as there is time for]
     #[arg(long, value_name = "N", value_parser = units::count, help_heading = GRPC)]
     messages: Option<u64>,
@@ -175,11 +177,6 @@ impl GrpcArgs {
         options.calls = self.options(expected);
         let mut asked = options.clone();
         if options.calls.protocol != Protocol::Grpc {
-            if self.show {
-                return Err(PlanError::Usage(
-                    "--show makes a call of gRPC: leave --grpc-protocol out".into(),
-                ));
-            }
             // Reflection is a call of gRPC.
             asked.version = asked.version.filter(|version| *version != Version::H1);
         }
@@ -269,14 +266,11 @@ impl GrpcArgs {
     }
 
     fn source(&self) -> Source {
-        match &self.descriptor_set {
-            Some(file) => Source::DescriptorSet(file.clone()),
-            None if self.proto.is_empty() => Source::Reflection,
-            None => Source::Proto {
-                files: self.proto.clone(),
-                includes: self.proto_path.clone(),
-            },
-        }
+        Source::of(
+            &self.proto,
+            &self.proto_path,
+            self.descriptor_set.as_deref(),
+        )
     }
 
     fn options(&self, expected: Vec<Code>) -> CallOptions {

@@ -129,9 +129,10 @@ impl ListenArgs {
         for warning in warnings {
             tell(format_args!("{command}: warning: {warning}"));
         }
-        if let Some(reread) = reread {
-            reread.start(command, server.switch())?;
-        }
+        let hangup = match reread {
+            Some(reread) => Some(reread.start(command, server.switch())?),
+            None => None,
+        };
         let addresses = server.addresses();
         let http = addresses.http_url();
         let https = addresses.https_url();
@@ -171,7 +172,7 @@ impl ListenArgs {
             after: self.duration,
             stdin_closed: self.exit_with_parent,
         };
-        let stop = signals.wait_and_answer(when, move || {
+        let stop = signals.wait_and_answer(when, hangup.as_deref(), move || {
             if is_json {
                 let line = json!({
                     "schema": "trilane.serve/1",

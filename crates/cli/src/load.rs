@@ -273,7 +273,8 @@ pub(crate) struct LoadArgs {
     #[arg(long = "server-pid", value_name = "PID", help_heading = CONNECTION)]
     server_pids: Vec<u32>,
 
-    /// Exit with 3 when the condition holds: 'p99>10ms', 'rate<1000', 'failed>0', 'error_rate>1%'
+    /// Exit with 3 when the condition holds: 'p99>10ms', 'rate<1000', 'failed>0', 'error_rate>1%'; of messages of
+    /// gRPC streams and WebSockets: 'received_rate<1000' (a second), 'sent_rate<1000', 'message_p99>10ms'
     #[arg(long, value_name = "EXPR", value_parser = Gate::parse, help_heading = RESULT)]
     fail_if: Vec<Gate>,
     /// Find the highest rate at which all of it holds, by runs of -d (5s) each, and its interval: such as

@@ -133,6 +133,14 @@ pub(crate) fn of(second: &SecondOut, so_far: &SecondOut) -> Vec<Metric> {
             response,
         ));
     }
+    let messages = so_far.messages.as_ref();
+    if let Some(latency) = messages.and_then(|messages| messages.latency.as_ref()) {
+        metrics.push(histogram(
+            "message_duration",
+            "From the event that a message follows to its arrival.",
+            latency,
+        ));
+    }
     metrics
 }
 
@@ -140,7 +148,7 @@ pub(crate) fn of(second: &SecondOut, so_far: &SecondOut) -> Vec<Metric> {
 fn counts(so_far: &SecondOut) -> Vec<Metric> {
     let failures = so_far.failures.iter();
     let status = so_far.status.iter();
-    vec![
+    let mut metrics = vec![
         counter(
             "requests",
             "Requests of the measured part that have ended.",
@@ -178,7 +186,18 @@ fn counts(so_far: &SecondOut) -> Vec<Metric> {
             vec![real(so_far.cpu_s)],
         )
         .of_seconds(),
-    ]
+    ];
+    if let Some(messages) = &so_far.messages {
+        metrics.push(counter(
+            "messages",
+            "Messages of gRPC streams in the measured part.",
+            vec![
+                whole(messages.sent).with("direction", "sent"),
+                whole(messages.received).with("direction", "received"),
+            ],
+        ));
+    }
+    metrics
 }
 
 /// What changes from second to second.
@@ -225,6 +244,26 @@ fn states(second: &SecondOut) -> Vec<Metric> {
             )
             .of_seconds(),
         );
+    }
+    if let Some(messages) = &second.messages {
+        metrics.push(gauge(
+            "messages_per_second",
+            "Messages of gRPC streams in the last second.",
+            vec![
+                real(messages.sent_per_s).with("direction", "sent"),
+                real(messages.received_per_s).with("direction", "received"),
+            ],
+        ));
+        if let Some(latency) = &messages.latency {
+            metrics.push(
+                gauge(
+                    "message_time",
+                    "From the event that a message follows to its arrival, in the last second.",
+                    quantiles(latency),
+                )
+                .of_seconds(),
+            );
+        }
     }
     if let Some(asked) = second.asked_per_s {
         metrics.push(gauge(

@@ -1,13 +1,14 @@
 //! The schema of the service that `trilane load --grpc` calls.
 
+mod protoc;
 mod reflect;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use trilane_engine::{Options, PlanError};
-use trilane_grpc::{Schema, SchemaError};
+use trilane_grpc::{Schema, SchemaError, known_files};
 use trilane_transport::tls::Words;
 
 /// Where a schema comes from.
@@ -26,6 +27,20 @@ pub(crate) enum Source {
     Reflection,
 }
 
+impl Source {
+    /// What `--proto`, `--proto-path` and `--descriptor-set` say; reflection where they say nothing.
+    pub(crate) fn of(proto: &[PathBuf], proto_path: &[PathBuf], set: Option<&Path>) -> Self {
+        match set {
+            Some(file) => Self::DescriptorSet(file.to_owned()),
+            None if proto.is_empty() => Self::Reflection,
+            None => Self::Proto {
+                files: proto.to_vec(),
+                includes: proto_path.to_vec(),
+            },
+        }
+    }
+}
+
 /// Whom reflection asks, and for what.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
@@ -42,8 +57,7 @@ pub(crate) struct Target<'a> {
 pub(crate) fn find(source: &Source, target: &Target<'_>) -> Result<(Schema, String), PlanError> {
     let schema = match source {
         Source::Proto { files, includes } => {
-            let schema =
-                Schema::from_proto(files, includes).map_err(|error| told("--proto", &error))?;
+            let schema = compiled(files, includes).map_err(|error| told("--proto", &error))?;
             (schema, "--proto".to_owned())
         }
         Source::DescriptorSet(file) => {
@@ -61,6 +75,19 @@ pub(crate) fn find(source: &Source, target: &Target<'_>) -> Result<(Schema, Stri
         }
     };
     Ok(schema)
+}
+
+/// The schema of `.proto` files; of those in an edition by `protoc`.
+fn compiled(files: &[PathBuf], includes: &[PathBuf]) -> Result<Schema, SchemaError> {
+    let (text, roots) = match Schema::from_proto(files, includes) {
+        Err(SchemaError::Edition { text, roots }) => (text, roots),
+        found => return found,
+    };
+    match protoc::compile(files, &roots, known_files()) {
+        Ok(set) => Schema::from_descriptor_set("what protoc made", &set),
+        Err(protoc::Failure::Absent) => Err(SchemaError::Edition { text, roots }),
+        Err(protoc::Failure::Failed(said)) => Err(SchemaError::Invalid(said)),
+    }
 }
 
 fn told(flag: &str, error: &SchemaError) -> PlanError {

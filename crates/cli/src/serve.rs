@@ -42,7 +42,7 @@ enum Controller {
 /// Runs the command until it is told to stop; returns the exit code.
 pub(crate) fn run(args: &ServeArgs) -> u8 {
     let (forwarding, reread) = match args.forward.forwarding(false) {
-        Ok(Some(forwarded)) => (Some(forwarded.forwarding), forwarded.reread),
+        Ok(Some(forwarded)) => (Some(forwarded.forwarding), Some(forwarded.reread)),
         Ok(None) => (None, None),
         Err(error) => {
             tell(format_args!("trilane serve: {error}"));

@@ -5,6 +5,8 @@ use std::fmt;
 
 use trilane_units as units;
 
+use crate::assemble::ratio;
+use crate::latency::Summary;
 use crate::outcome::Outcome;
 
 /// One condition, such as `p99>10ms`, `rate<1000` or `failed>0`.
@@ -38,9 +40,16 @@ enum Measure {
     Shed,
     ErrorRate,
     CpuPerRequest,
+    ReceivedRate,
+    SentRate,
+    MessageP50,
+    MessageP90,
+    MessageP99,
+    MessageP99_9,
+    MessageMax,
 }
 
-const MEASURES: [(&str, Measure); 16] = [
+const MEASURES: [(&str, Measure); 23] = [
     ("min", Measure::Min),
     ("mean", Measure::Mean),
     ("p50", Measure::P50),
@@ -57,6 +66,13 @@ const MEASURES: [(&str, Measure); 16] = [
     ("error_rate", Measure::ErrorRate),
     ("errors", Measure::ErrorRate),
     ("cpu", Measure::CpuPerRequest),
+    ("received_rate", Measure::ReceivedRate),
+    ("sent_rate", Measure::SentRate),
+    ("message_p50", Measure::MessageP50),
+    ("message_p90", Measure::MessageP90),
+    ("message_p99", Measure::MessageP99),
+    ("message_p99.9", Measure::MessageP99_9),
+    ("message_max", Measure::MessageMax),
 ];
 
 impl Gate {
@@ -88,7 +104,7 @@ impl Gate {
             return Err(form(format!("{name:?} is not one of {}", names.join(", "))));
         };
         let limit = match measure {
-            Measure::Rate => units::rate(value),
+            Measure::Rate | Measure::ReceivedRate | Measure::SentRate => units::rate(value),
             Measure::Failed | Measure::Shed => units::count(value).map(|count| count as f64),
             Measure::ErrorRate => share(value),
             _ => units::time(value).map(|time| time.as_secs_f64()),
@@ -106,7 +122,7 @@ impl Gate {
     /// enough cannot pass.
     pub fn breach(&self, outcome: &Outcome) -> Option<String> {
         let Some(value) = self.value(outcome) else {
-            return Some(self.unknown());
+            return Some(self.unknown(outcome));
         };
         let shown = self.shown(value);
         self.is_true(value)
@@ -117,7 +133,7 @@ impl Gate {
     /// enough holds not.
     pub fn miss(&self, outcome: &Outcome) -> Option<String> {
         match self.value(outcome) {
-            None => Some(self.unknown()),
+            None => Some(self.unknown(outcome)),
             Some(value) if self.is_true(value) => None,
             Some(value) => Some(format!(
                 "{} is not true: it is {}",
@@ -140,8 +156,23 @@ impl Gate {
         }
     }
 
-    fn unknown(&self) -> String {
-        format!("{}: there are not enough samples to tell", self.text)
+    fn unknown(&self, outcome: &Outcome) -> String {
+        let has_messages = match self.measure {
+            Measure::ReceivedRate | Measure::SentRate => messages_per_s(outcome).is_some(),
+            Measure::MessageP50
+            | Measure::MessageP90
+            | Measure::MessageP99
+            | Measure::MessageP99_9
+            | Measure::MessageMax => message_latency(outcome).is_some(),
+            _ => true,
+        };
+        match has_messages {
+            true => format!("{}: there are not enough samples to tell", self.text),
+            false => format!(
+                "{}: there are no messages that this is measured of: it is about gRPC streams of the server and WebSockets",
+                self.text
+            ),
+        }
     }
 
     fn is_true(&self, value: f64) -> bool {
@@ -156,6 +187,7 @@ impl Gate {
     fn shown(&self, value: f64) -> String {
         match self.measure {
             Measure::Rate => format!("{value:.1} requests/s"),
+            Measure::ReceivedRate | Measure::SentRate => format!("{value:.1} messages/s"),
             Measure::Failed | Measure::Shed => format!("{value:.0} requests"),
             Measure::ErrorRate => format!("{:.3} %", value * 100.0),
             _ => format!("{:.3} ms", value * 1e3),
@@ -189,8 +221,37 @@ impl Gate {
                 (ended > 0).then(|| outcome.requests.failed as f64 / ended as f64)
             }
             Measure::CpuPerRequest => outcome.cost.cpu_us_per_request.map(|us| us / 1e6),
+            Measure::ReceivedRate => messages_per_s(outcome).map(|(_, received)| received),
+            Measure::SentRate => messages_per_s(outcome).map(|(sent, _)| sent),
+            Measure::MessageP50 => message_latency(outcome)?.p50,
+            Measure::MessageP90 => message_latency(outcome)?.p90,
+            Measure::MessageP99 => message_latency(outcome)?.p99,
+            Measure::MessageP99_9 => message_latency(outcome)?.p99_9,
+            Measure::MessageMax => message_latency(outcome)?.max,
         }
     }
+}
+
+/// Messages sent and received per second, of calls or of WebSockets.
+fn messages_per_s(outcome: &Outcome) -> Option<(f64, f64)> {
+    if let Some(grpc) = &outcome.grpc {
+        let rate = |way: &str| grpc.messages_per_s[way].as_f64();
+        return Some((rate("sent")?, rate("received")?));
+    }
+    let socket = outcome.websocket.as_ref()?;
+    let sent = ratio(socket.messages["sent"].as_f64()?, outcome.rate.window_s);
+    Some((sent.unwrap_or(0.0), socket.received_per_s))
+}
+
+/// How long single messages took.
+fn message_latency(outcome: &Outcome) -> Option<&Summary> {
+    let of_calls = outcome.grpc.as_ref();
+    let of_calls = of_calls.and_then(|grpc| grpc.message_latency.as_ref());
+    let of_sockets = outcome.websocket.as_ref();
+    let of_sockets = of_sockets.and_then(|socket| socket.round_trip.as_ref());
+    of_calls
+        .or(of_sockets)
+        .map(|distribution| &distribution.summary)
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -228,6 +289,8 @@ mod tests {
         assert_eq!(Gate::parse("p99 > 10ms").unwrap().limit, 0.01);
         assert_eq!(Gate::parse("rate<=2.5k").unwrap().limit, 2500.0);
         assert_eq!(Gate::parse("error_rate>1%").unwrap().limit, 0.01);
+        assert_eq!(Gate::parse("message_p99 > 5ms").unwrap().limit, 0.005);
+        assert_eq!(Gate::parse("received_rate<1k").unwrap().limit, 1000.0);
         assert!(Gate::parse("failed>=1").unwrap().or_equal);
     }
 

@@ -80,7 +80,7 @@ pub use control::{Control, Progress};
 pub use events::{EventFormat, EventsAsked};
 pub use failure::{FailureKind, Failures};
 pub use gate::{Gate, GateError};
-pub use grpc::{Answers, Call, CallMode, CallOptions, HalfClose, Message, Protocol};
+pub use grpc::{Answers, Call, CallMode, CallOptions, HalfClose, Message, Protocol, Response};
 pub use latency::Summary;
 pub use listed::Listed;
 pub use options::{
@@ -98,7 +98,7 @@ pub use prepare::check_metadata;
 pub use route::{Proxy, Route};
 pub use run::{RunError, run, run_watched};
 pub use scenario::{Check, Flow, Scenario, ScenarioOut, Source, Step, StepOut, Take, Test};
-pub use second::{Quantiles, SecondOut, Watch};
+pub use second::{MessagesOut, Quantiles, SecondOut, Watch};
 pub use slowest::Slow;
 pub use websocket::{WebSocket, WebSocketMode};
 pub use windows::BacklogOut;

@@ -9,6 +9,7 @@ use crate::allowance::InFlightStageOut;
 use crate::asked::Asked;
 use crate::cluster::WorkerOut;
 use crate::connections::ConnectionsOut;
+use crate::grpc::Response;
 use crate::latency::Summary;
 use crate::options::RateStage;
 use crate::origin::OriginOut;
@@ -242,6 +243,9 @@ pub struct Grpc {
     pub streams: Option<StreamsOut>,
     /// Microseconds for the encoding and the decoding of a message; mode `codec`.
     pub codec: Option<Value>,
+    /// The last response, where responses were kept.
+    #[serde(skip)]
+    pub response: Option<Response>,
 }
 
 /// The calls of one of several methods.

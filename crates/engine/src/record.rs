@@ -22,7 +22,7 @@ use crate::websocket;
 pub(crate) use self::instants::{Instants, Wait};
 pub(crate) use self::traffic::Traffic;
 use self::window::Standing;
-pub(crate) use self::window::{Window, Windows};
+pub(crate) use self::window::{Messages, Window, Windows};
 
 /// Responses that were complete before the content of their requests had left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -370,6 +370,9 @@ impl Recorder {
         self.window.part =
             self.standing
                 .advance(self.started, &self.traffic, &self.status, &self.failures);
+        if let Some(calls) = &mut self.calls {
+            self.window.part.messages = calls.finish_window();
+        }
         let next = Window::new(self.window.index + 1, self.waits());
         std::mem::replace(&mut self.window, next)
     }

@@ -9,7 +9,7 @@ use crate::assemble::ratio;
 use crate::failure::FailureKind;
 use crate::latency::Durations;
 use crate::plan::Plan;
-use crate::record::Window;
+use crate::record::{Messages, Window};
 use crate::stage::WINDOW;
 
 /// A second of the measured part, as soon as it is over. Serialises to `trilane.second/1`.
@@ -38,6 +38,8 @@ pub struct SecondOut {
     pub response: Option<Quantiles>,
     /// From when it was due and could leave to its first byte; none where nothing is due.
     pub late: Option<Quantiles>,
+    /// Messages, where requests are gRPC calls that are streams.
+    pub messages: Option<MessagesOut>,
     /// Failed requests by kind.
     pub failures: BTreeMap<&'static str, u64>,
     /// Final responses by status code.
@@ -75,6 +77,21 @@ pub struct Quantiles {
     pub sum_s: f64,
 }
 
+/// Messages of gRPC calls.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct MessagesOut {
+    /// That left.
+    pub sent: u64,
+    /// That came.
+    pub received: u64,
+    /// `sent` in a second.
+    pub sent_per_s: f64,
+    /// `received` in a second.
+    pub received_per_s: f64,
+    /// As [`crate::Grpc::message_latency`]; none where servers send no streams.
+    pub latency: Option<Quantiles>,
+}
+
 /// Is handed each second of the measurement when it is over, and all that has been measured by then.
 pub type Watch<'a> = &'a mut dyn FnMut(&SecondOut, &SecondOut);
 
@@ -102,6 +119,11 @@ impl SecondOut {
             service: Quantiles::new(&window.service),
             response: waits.map(|waits| Quantiles::new(&waits.response)),
             late: late.map(|waits| Quantiles::new(&waits.late)),
+            messages: plan
+                .calls
+                .as_ref()
+                .filter(|calls| calls.has_streams())
+                .map(|calls| MessagesOut::new(&part.messages, length_s, calls.receives_streams())),
             failures: kinds
                 .filter(|(_, count)| *count > 0)
                 .map(|(kind, count)| (kind.name(), count))
@@ -113,6 +135,23 @@ impl SecondOut {
             in_flight: window.in_flight,
             backlog: window.backlog,
             cpu_s: window.cpu_s,
+        }
+    }
+}
+
+impl MessagesOut {
+    fn new(messages: &Messages, length_s: f64, are_timed: bool) -> Self {
+        let per_second = |count: u64| ratio(count as f64, length_s).unwrap_or(0.0);
+        let latency = || {
+            let latency = messages.latency.as_ref();
+            latency.map_or_else(Quantiles::default, Quantiles::new)
+        };
+        Self {
+            sent: messages.sent,
+            received: messages.received,
+            sent_per_s: per_second(messages.sent),
+            received_per_s: per_second(messages.received),
+            latency: are_timed.then(latency),
         }
     }
 }

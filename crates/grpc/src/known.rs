@@ -65,6 +65,11 @@ pub(crate) fn file(name: &str) -> Option<Vec<u8>> {
     pool.get_file_by_name(name).map(|file| file.encode_to_vec())
 }
 
+/// The files of [`API`] and what they import, as encoded `FileDescriptorProto`s.
+pub(crate) fn all() -> Vec<Vec<u8>> {
+    api().files().map(|file| file.encode_to_vec()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -25,4 +25,4 @@ pub mod timeout;
 pub use json::JsonError;
 pub use method::{DecodeError, Method, RpcKind};
 pub use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
-pub use schema::{Schema, SchemaError};
+pub use schema::{Schema, SchemaError, known_files};

@@ -22,13 +22,21 @@ pub enum SchemaError {
     Invalid(String),
     /// The schema has no such method.
     Unknown(String),
+    /// A file is written in an edition, and only proto2 and proto3 are compiled here.
+    Edition {
+        /// Says so.
+        text: String,
+        /// Where imports of the files are looked for.
+        roots: Vec<PathBuf>,
+    },
 }
 
 impl fmt::Display for SchemaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (SchemaError::Unreadable(text)
         | SchemaError::Invalid(text)
-        | SchemaError::Unknown(text)) = self;
+        | SchemaError::Unknown(text)
+        | SchemaError::Edition { text, .. }) = self;
         f.write_str(text)
     }
 }
@@ -65,6 +73,7 @@ impl Schema {
     pub fn from_proto(files: &[PathBuf], includes: &[PathBuf]) -> Result<Self, SchemaError> {
         let mut resolver = ChainFileResolver::new();
         let mut roots: Vec<PathBuf> = includes.to_vec();
+        let mut in_edition = None;
         for include in includes {
             if !trilane_files::is_dir(include) {
                 let text = format!("{} is not a folder", include.display());
@@ -75,21 +84,30 @@ impl Schema {
             // A name may also be relative to one of the includes, as `protoc` takes it.
             let is_in = |include: &PathBuf| trilane_files::is_file(&include.join(file));
             if !includes.iter().any(is_in) || trilane_files::is_file(file) {
-                let root = root(file)?;
+                let (root, text) = root(file)?;
+                in_edition = in_edition.or(text);
                 if !roots.contains(&root) {
                     roots.push(root);
                 }
             }
         }
-        for root in roots {
-            resolver.add(Included::new(root));
+        if let Some(text) = in_edition {
+            return Err(SchemaError::Edition { text, roots });
+        }
+        for root in &roots {
+            resolver.add(Included::new(root.clone()));
         }
         known::add(&mut resolver);
         let mut compiler = protox::Compiler::with_file_resolver(resolver);
-        compiler
-            .include_imports(true)
-            .open_files(files)
-            .map_err(|error| SchemaError::Invalid(explain(&error)))?;
+        compiler.include_imports(true).open_files(files).map_err(
+            |error| match imported_in_edition(&error, &roots) {
+                Some(text) => SchemaError::Edition {
+                    text,
+                    roots: roots.clone(),
+                },
+                None => SchemaError::Invalid(explain(&error)),
+            },
+        )?;
         Ok(Self {
             pool: compiler.descriptor_pool(),
         })
@@ -346,21 +364,18 @@ impl FileResolver for Included {
     }
 }
 
-/// The folder that the imports of a file are relative to, by its package.
-fn root(file: &Path) -> Result<PathBuf, SchemaError> {
+/// The folder that the imports of a file are relative to, by its package; and what there is to say of a file in an
+/// edition.
+fn root(file: &Path) -> Result<(PathBuf, Option<String>), SchemaError> {
     let text = trilane_files::read_to_string(file).map_err(|error| {
         SchemaError::Unreadable(format!("cannot read {}: {error}", file.display()))
     })?;
     let name = file.display().to_string();
-    let parsed = File::from_source(&name, &text).map_err(|error| {
-        SchemaError::Invalid(match edition(&text) {
-            Some(edition) => format!(
-                "{name} is written in edition {edition}, and only proto2 and proto3 are compiled here: give a descriptor set (--descriptor-set, as protoc --include_imports -o FILE or buf build -o FILE makes it), or let the server tell by reflection"
-            ),
-            None => explain(&error),
-        })
-    })?;
-    let package = parsed.file_descriptor_proto().package().to_owned();
+    let (package, in_edition) = match (File::from_source(&name, &text), edition(&text)) {
+        (Ok(parsed), _) => (parsed.file_descriptor_proto().package().to_owned(), None),
+        (Err(_), Some(edition)) => (package(&text), Some(not_compiled(&name, edition))),
+        (Err(error), None) => return Err(SchemaError::Invalid(explain(&error))),
+    };
     let own = match file.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
@@ -369,14 +384,46 @@ fn root(file: &Path) -> Result<PathBuf, SchemaError> {
     for part in package.split('.').rev() {
         match (root.file_name(), root.parent()) {
             (Some(folder), Some(parent)) if folder == part => root = parent,
-            _ => return Ok(own.to_owned()),
+            _ => return Ok((own.to_owned(), in_edition)),
         }
     }
-    Ok(if root == Path::new("") {
+    let root = if root == Path::new("") {
         PathBuf::from(".")
     } else {
         root.to_owned()
-    })
+    };
+    Ok((root, in_edition))
+}
+
+/// The files that are known without a folder beside Google's own, and what they import: a `FileDescriptorSet`.
+pub fn known_files() -> Vec<u8> {
+    let file = known::all();
+    Set { file }.encode_to_vec()
+}
+
+fn not_compiled(name: &str, edition: &str) -> String {
+    format!(
+        "{name} is written in edition {edition}, and only proto2 and proto3 are compiled here: install protoc, which is used for the others, give a descriptor set (--descriptor-set, as protoc --include_imports -o FILE or buf build -o FILE makes it), or let the server tell by reflection"
+    )
+}
+
+/// What there is to say where the file that an error is about is written in an edition.
+fn imported_in_edition(error: &protox::Error, roots: &[PathBuf]) -> Option<String> {
+    let name = error.file()?;
+    let text = roots
+        .iter()
+        .find_map(|root| fs::read_to_string(root.join(name)).ok())?;
+    edition(&text).map(|edition| not_compiled(name, edition))
+}
+
+/// The package of a file, by the statement that says it.
+fn package(text: &str) -> String {
+    let statement = text.lines().find_map(|line| {
+        let rest = line.trim_start().strip_prefix("package")?;
+        rest.starts_with(char::is_whitespace).then_some(rest)
+    });
+    let name = statement.and_then(|rest| rest.split(';').next());
+    name.unwrap_or_default().trim().to_owned()
 }
 
 /// The edition that a file is written in, where it says one instead of a syntax: its first statement.

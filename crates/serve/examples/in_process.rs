@@ -74,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let signals = Signals::catch()?;
     let server = serve(Config::default())?;
     println!("{}v1/greetings/Ada", server.addresses().http_url());
-    signals.wait(StopWhen::default())?;
+    signals.wait(StopWhen::default(), None)?;
     server.stop(Duration::from_secs(5));
     Ok(())
 }

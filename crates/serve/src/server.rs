@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 use trilane_grpc::Schema;
 
 use crate::{
-    Config, Cost, Counts, Error, Forwarding,
+    Config, Cost, Counts, Error, Forwarding, ServiceConfig,
     app::{self, App, Cors},
     certificate::Identity,
     cost::{self, Tally},
@@ -72,6 +72,11 @@ impl Server {
                 "streams and requests per connection must be at least 1".into(),
             ));
         }
+        // What cannot be served needs neither ports nor a certificate.
+        let (alone, services) = match &config.forwarding {
+            None => (false, Services::library()),
+            Some(forwarding) => (forwarding.alone, Services::of(forwarding)?),
+        };
         net::raise_file_limit();
         // Who waits for the ports finds the certificate authority there.
         let identity = Identity::load(&config)?;
@@ -106,10 +111,6 @@ impl Server {
             doors,
         });
 
-        let (alone, services) = match &config.forwarding {
-            None => (false, Services::library()),
-            Some(forwarding) => (forwarding.alone, Services::of(forwarding)?),
-        };
         let forwarding = config.forwarding.as_ref();
         let upstreams = forwarding.map_or(&[][..], |to| &to.upstreams);
         let limits = forwarding.map(|to| to.limits).unwrap_or_default();
@@ -246,14 +247,20 @@ impl Drop for Server {
 
 impl Switch {
     /// Puts other services in the place of those that upstreams had: `names` has those of each, in the
-    /// order of [`Forwarding::upstreams`](crate::Forwarding::upstreams), and `schema` describes them.
-    /// Requests that have begun go on as they were, and connections stay. Where this fails, so do the
+    /// order of [`Forwarding::upstreams`](crate::Forwarding::upstreams), `schema` describes them, and `config` has
+    /// rules for them. Requests that have begun go on as they were, and connections stay. Where this fails, so do the
     /// services.
-    pub fn put(&self, schema: &Schema, names: &[Vec<String>]) -> Result<(), Error> {
+    pub fn put(
+        &self,
+        schema: &Schema,
+        names: &[Vec<String>],
+        config: &ServiceConfig,
+    ) -> Result<(), Error> {
         let Some(mut forwarding) = self.forwarding.clone() else {
             return Err(Error::Config("this server has no upstreams".into()));
         };
         forwarding.schema = schema.clone();
+        forwarding.config = config.clone();
         for (upstream, names) in forwarding.upstreams.iter_mut().zip(names) {
             upstream.services.clone_from(names);
         }

@@ -46,6 +46,8 @@ pub(crate) struct Services {
     heads: Vec<(Box<str>, Owner)>,
     /// Whether a rule may match a path that begins with anything.
     any_head: bool,
+    /// Whether a method may stream `google.api.HttpBody` in both directions.
+    has_duplex: bool,
     title: String,
     description: OnceLock<Bytes>,
 }
@@ -131,7 +133,14 @@ impl Services {
         let heads = first.into_iter().flatten();
         let heads = heads.map(|head| (head.into(), Owner::Services));
         let about = ABOUT.map(|name| (name.into(), Owner::Calls));
+        let is_duplex =
+            |method: MethodDescriptor| method.is_client_streaming() && method.is_server_streaming();
+        let has_duplex = pool.get_message_by_name("google.api.HttpBody").is_some()
+            && pool
+                .services()
+                .any(|service| service.methods().any(is_duplex));
         Self {
+            has_duplex,
             heads: heads.chain(about).collect(),
             any_head,
             router,
@@ -144,6 +153,11 @@ impl Services {
 
     pub(crate) fn router(&self) -> &Router {
         &self.router
+    }
+
+    /// Whether a method may stream `google.api.HttpBody` in both directions: where none does, none is looked for.
+    pub(crate) fn has_duplex(&self) -> bool {
+        self.has_duplex
     }
 
     pub(crate) fn pool(&self) -> &DescriptorPool {

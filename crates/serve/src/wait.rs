@@ -30,7 +30,7 @@ pub struct StopWhen {
 /// What ended it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// SIGINT, SIGTERM or SIGHUP. From now on, a second one ends the process at once.
+    /// SIGINT, SIGTERM or SIGHUP. From now on, a second signal ends the process at once.
     Signal,
     /// The time was over.
     Time,
@@ -43,6 +43,9 @@ pub enum Stop {
 pub struct Signals {
     runtime: runtime::Runtime,
     signals: Vec<Signal>,
+    hangup: Option<Signal>,
+    /// Whether there was a terminal when they were caught.
+    had_terminal: bool,
 }
 
 impl Signals {
@@ -62,21 +65,28 @@ impl Signals {
             .enable_all()
             .build()
             .map_err(Error::System)?;
-        let hangup = (!ignores_hangup()).then(SignalKind::hangup);
-        let kinds = [interrupt, Some(SignalKind::terminate()), hangup];
-        let signals = {
+        let kinds = [interrupt, Some(SignalKind::terminate())];
+        let (signals, hangup) = {
             let _inside = runtime.enter();
             let caught = kinds.into_iter().flatten().map(signal);
-            caught.collect::<Result<_, _>>().map_err(Error::System)?
+            let hangup = (!ignores_hangup()).then(|| signal(SignalKind::hangup()));
+            let caught = caught.collect::<Result<_, _>>().map_err(Error::System)?;
+            (caught, hangup.transpose().map_err(Error::System)?)
         };
-        Ok(Self { runtime, signals })
+        Ok(Self {
+            runtime,
+            signals,
+            hangup,
+            had_terminal: has_terminal(),
+        })
     }
 
     /// Calls `tell` at each signal, from a thread of its own.
     pub fn tell_each(mut self, tell: impl Fn() + Send + 'static) -> Result<(), Error> {
         let waiting = move || {
             loop {
-                self.runtime.block_on(next(&mut self.signals));
+                let next = next(&mut self.signals, &mut self.hangup);
+                self.runtime.block_on(next);
                 tell();
             }
         };
@@ -85,9 +95,10 @@ impl Signals {
         Ok(())
     }
 
-    /// Blocks until there is a reason to stop. A signal after that ends the process.
-    pub fn wait(self, when: StopWhen) -> Result<Stop, Error> {
-        self.wait_and_answer(when, || {})
+    /// Blocks until there is a reason to stop. A signal after that ends the process. Where `reread` is given,
+    /// SIGHUP calls it and is no reason, unless the terminal has gone that the process was started at.
+    pub fn wait(self, when: StopWhen, reread: Option<&dyn Fn()>) -> Result<Stop, Error> {
+        self.wait_and_answer(when, reread, || {})
     }
 
     /// As [`Signals::wait`]; where the end of standard input is a reason to stop, calls `answer` for
@@ -95,6 +106,7 @@ impl Signals {
     pub fn wait_and_answer(
         mut self,
         when: StopWhen,
+        reread: Option<&dyn Fn()>,
         answer: impl FnMut() + Send + 'static,
     ) -> Result<Stop, Error> {
         let (closed, is_closed) = oneshot::channel();
@@ -108,9 +120,19 @@ impl Signals {
                 })
                 .map_err(Error::System)?;
         }
+        let (signals, hangup) = (&mut self.signals, &mut self.hangup);
+        let had_terminal = self.had_terminal;
+        let signal = async {
+            while next(signals, hangup).await {
+                match reread {
+                    Some(reread) if !had_terminal || has_terminal() => reread(),
+                    _ => return,
+                }
+            }
+        };
         let stop = self.runtime.block_on(async {
             tokio::select! {
-                () = next(&mut self.signals) => Stop::Signal,
+                () = signal => Stop::Signal,
                 () = time::sleep(when.after.unwrap_or_default()), if when.after.is_some() => Stop::Time,
                 _ = is_closed, if when.stdin_closed => Stop::Stdin,
             }
@@ -119,7 +141,8 @@ impl Signals {
         thread::Builder::new()
             .name("serve-signals".into())
             .spawn(move || {
-                self.runtime.block_on(next(&mut self.signals));
+                let next = next(&mut self.signals, &mut self.hangup);
+                self.runtime.block_on(next);
                 process::exit(EXIT_INTERRUPTED);
             })
             .map_err(Error::System)?;
@@ -127,16 +150,24 @@ impl Signals {
     }
 }
 
-async fn next(signals: &mut [Signal]) {
+/// Waits for the next signal, and says whether it is SIGHUP.
+async fn next(signals: &mut [Signal], hangup: &mut Option<Signal>) -> bool {
     future::poll_fn(|context| {
-        let came = |signal: &mut Signal| signal.poll_recv(context).is_ready();
-        if signals.iter_mut().any(came) {
-            Poll::Ready(())
+        let mut came = |signal: &mut Signal| signal.poll_recv(context).is_ready();
+        if signals.iter_mut().any(&mut came) {
+            Poll::Ready(false)
+        } else if hangup.as_mut().is_some_and(came) {
+            Poll::Ready(true)
         } else {
             Poll::Pending
         }
     })
-    .await;
+    .await
+}
+
+/// Whether the process has a terminal: the kernel takes it away when it hangs up.
+fn has_terminal() -> bool {
+    fs::File::open("/dev/tty").is_ok()
 }
 
 /// Whether the process was started with SIGHUP ignored: the lowest bit of the mask in `status`.

@@ -22,6 +22,8 @@ CONTROL = 3
 # Indexed fields of the static table of QPACK (RFC 9204, Appendix A), behind the empty prefix.
 OK, EARLY_HINTS, NO_STATUS = b"\0\0\xd9", b"\0\0\xd8", b"\0\0\xc4"
 
+# It reads its key and binds a port; the limit only ends a hang.
+_START_S = 60.0
 Script = Callable[["Server", int], None]
 
 
@@ -108,7 +110,7 @@ def serve(
 
     thread = threading.Thread(target=loop.run_until_complete, args=(run(),))
     thread.start()
-    if not ready.wait(10):
+    if not ready.wait(_START_S):
         raise RuntimeError("the bad server did not start")
     try:
         yield started[0]

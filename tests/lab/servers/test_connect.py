@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 import struct
 from collections.abc import Iterator
 from concurrent import futures
@@ -15,11 +16,13 @@ import grpc
 import pytest
 
 from peers import embedded
-from peers.grpc_schema import SERVICE, Schema, as_json
+from peers.grpc_schema import FILE, SERVICE, Schema, as_json
+from peers.grpc_schema import PROTO as PROTO_FOLDER
 from peers.peer import Peer
 from repository import native
 
 from .conftest import Start
+from .gateways import Own, gateway
 from .library import PATIENCE_S
 from .web import JSON, Answer, Web
 
@@ -29,6 +32,7 @@ VERSION = {"connect_protocol_version": "1"}
 GET_BOOK = f"/{SERVICE}/GetBook"
 BOOK = b'{"name":"shelves/1/books/1"}'
 PLAIN, COMPRESSED, END = 0, 1, 2
+PROTO_FLAGS = ("--proto", str(PROTO_FOLDER / FILE), "--proto-path", str(PROTO_FOLDER))
 
 # connect-go is held to the same as we are: a test that it fails is wrong.
 SERVERS = [
@@ -253,7 +257,8 @@ def echo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
         "Repeat": grpc.unary_stream_rpc_method_handler(repeat),
     }
     handler = grpc.method_handlers_generic_handler("demo.v1.Echo", handlers)
-    server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[handler])
+    alone = [("grpc.so_reuseport", 0)]
+    server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[handler], options=alone)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     flags = ("--proto", str(file))
@@ -304,3 +309,40 @@ def test_json_without_a_version_is_the_implicit_binding(echo: Peer) -> None:
         assert answer.fields["grpc-metadata-x-first"] == "1, 2"
         answer = web.ask("POST", "/demo.v1.Echo/Fail", b"{}", content_type=JSON)
         assert json.loads(answer.content)["code"] == 9
+
+
+def test_the_limit_of_messages_may_be_raised(own: Own, library_server: Start) -> None:
+    url = library_server("connect-go").bases["h2c"]
+    # What the schema does not have is passed over, and is content all the same.
+    content = json.dumps({"name": "shelves/1/books/1", "shelfMark": "x" * (5 << 20)}).encode()
+    with Web.open(gateway(own, url, flags=PROTO_FLAGS), "h1") as web:
+        refusal(post(web, "GetBook", content, JSON), 429, "resource_exhausted")
+    with Web.open(gateway(own, url, flags=(*PROTO_FLAGS, "--max-message", "6m")), "h1") as web:
+        answer = post(web, "GetBook", content, JSON)
+        assert (answer.status, json.loads(answer.content)) == (200, as_json(1, 1))
+
+
+def test_grpc_web_may_have_json_where_the_server_does(own: Own, library_server: Start) -> None:
+    url = library_server("connect-go").bases["h2c"]
+    path = f"/{SERVICE}/GetBook"
+    for kind in ("application/grpc-web+json", "application/grpc-web-text+json"):
+        content = envelope(BOOK)
+        if "text" in kind:
+            content = base64.b64encode(content)
+        for listener in ("h1", "h2"):
+            with Web.open(gateway(own, url, flags=PROTO_FLAGS), listener) as web:
+                answer = web.ask("POST", path, content, content_type=kind)
+                assert (answer.status, answer.media_type) == (200, kind)
+                found = answer.content
+                if "text" in kind:
+                    found = b"".join(base64.b64decode(part) for part in re_cut(found))
+                length = int.from_bytes(found[1:5])
+                assert json.loads(found[5 : 5 + length]) == as_json(1, 1)
+                assert b"grpc-status:0" in found[5 + length :].replace(b" ", b"").lower()
+    with Web.open(library_server("embedded"), "h1") as web:
+        assert web.ask("POST", path, envelope(BOOK), content_type=kind).status == 415
+
+
+def re_cut(text: bytes) -> list[bytes]:
+    """The pieces of base64 that were written one after the other: padding ends each."""
+    return re.findall(rb"[^=]+={0,2}", text)

@@ -121,7 +121,9 @@ def echo(proto: Path) -> Iterator[tuple[str, Path]]:
 
     same: Any = grpc.unary_unary_rpc_method_handler(say)
     handler = grpc.method_handlers_generic_handler("demo.v1.Echo", {"Say": same})
-    server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[handler])
+    # Nobody else is to have its port, whose calls would be shared.
+    alone = [("grpc.so_reuseport", 0)]
+    server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[handler], options=alone)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     yield f"grpc://127.0.0.1:{port}", proto
@@ -146,7 +148,8 @@ def test_beside_the_embedded_servers_own(
         # Field 1, one letter.
         assert library.raw("/demo.v1.Echo/Say")(b"\n\x01x", timeout=PATIENCE_S) == b"\n\x01x"
     done = subprocess.run(
-        [native(), "serve", "--port", "0", "--upstream", peers["grpc-go"].bases["h2c"]],
+        # Before it takes its ports, which others may have.
+        [native(), "serve", "--upstream", peers["grpc-go"].bases["h2c"]],
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

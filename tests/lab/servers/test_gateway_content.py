@@ -53,6 +53,9 @@ service Files {
   rpc Turn(google.api.HttpBody) returns (google.api.HttpBody) {
     option (google.api.http) = { post: "/turn" body: "*" };
   }
+  rpc Talk(stream Part) returns (stream google.api.HttpBody) {
+    option (google.api.http) = { post: "/talks/{name}" body: "file" };
+  }
   rpc Show(Wanted) returns (Page) {
     option (google.api.http) = { get: "/pages/{name}" response_body: "body" };
   }
@@ -66,6 +69,8 @@ LITTLE_KIB = 24 << 10
 LONGEST = 64 << 10
 NOT_FOUND, NOT_FOUND_CODE = 404, 5
 INTERNAL, INTERNAL_CODE = 500, 13
+UNSUPPORTED, INVALID_CODE = 415, 3
+UNIMPLEMENTED, UNIMPLEMENTED_CODE = 501, 12
 
 
 class Files:
@@ -116,6 +121,15 @@ class Files:
             yield self.body("", b"")
             yield self.body("", b" third\n")
 
+    def talk(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
+        kind = ""
+        for request in requests:
+            part = self.described.read("demo.v1.Part", request)
+            if part.name == "refused":
+                context.abort(grpc.StatusCode.NOT_FOUND, "nobody talks here")
+            kind = kind or f"{part.file.content_type}+{part.name}"
+            yield self.body(kind, part.file.data.upper())
+
     def turn(self, request: bytes, _context: Any) -> bytes:
         asked = self.described.read("google.api.HttpBody", request)
         return self.body(f"{asked.content_type}+turned", asked.data[::-1])
@@ -149,6 +163,7 @@ def peer(files: Files, own: Own) -> Iterator[Peer]:
         "Upload": grpc.stream_unary_rpc_method_handler(files.upload),
         "Download": grpc.unary_stream_rpc_method_handler(files.download),
         "Turn": grpc.unary_unary_rpc_method_handler(files.turn),
+        "Talk": grpc.stream_stream_rpc_method_handler(files.talk),
         "Show": grpc.unary_unary_rpc_method_handler(files.show),
     }
     with serving(SERVICE, methods) as url:
@@ -284,3 +299,37 @@ def test_a_download_over_http3_breaks_off_too(peer: Peer, files: Files) -> None:
         files.go_on.set()
         with pytest.raises(StreamReset):
             next(pieces)
+
+
+@pytest.mark.parametrize("listener", ["h2c", "h2", "h3"])
+def test_content_goes_both_ways_at_a_time(peer: Peer, listener: str) -> None:
+    answered = threading.Event()
+
+    def content() -> Iterator[bytes]:
+        yield b"one"
+        assert answered.wait(PATIENCE_S), "the answer to the first piece waits for the others"
+        yield b" two"
+
+    kind = {"content-type": "text/plain"}
+    with (
+        Client(versions=(listener[:2],), verify=str(peer.ca), proxies=None) as client,
+        client.stream(
+            "POST", peer.url(listener, "/talks/a"), content=content(), headers=kind
+        ) as answer,
+    ):
+        assert (answer.status, answer.headers["content-type"]) == (200, "text/plain+a")
+        got = answer.read1()
+        assert got == b"ONE"
+        answered.set()
+        assert got + answer.read() == b"ONE TWO"
+
+
+def test_a_talk_may_be_refused_and_needs_streams_of_http(peer: Peer) -> None:
+    with Web.open(peer, "h2") as web:
+        text = refusal(web.ask("POST", "/talks/refused", b"x"), NOT_FOUND, NOT_FOUND_CODE)
+        assert text == "nobody talks here"
+        coded = web.ask("POST", "/talks/a", b"x", content_encoding="gzip")
+        assert "content-encoding" in refusal(coded, UNSUPPORTED, INVALID_CODE)
+    with Web.open(peer, "h1") as web:
+        text = refusal(web.ask("POST", "/talks/a", b"x"), UNIMPLEMENTED, UNIMPLEMENTED_CODE)
+        assert "both directions" in text

@@ -1,19 +1,23 @@
-//! The services of upstreams, asked again while they are served: a server that was started anew may have
-//! others.
+//! The services of upstreams, asked for again while they are served: a server that was started anew may have
+//! others, and at SIGHUP they are read again from wherever they came.
 
 use std::{
     collections::BTreeMap,
-    sync::mpsc::{Receiver, RecvTimeoutError},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+        mpsc::{Receiver, RecvTimeoutError, Sender},
+    },
     thread,
     time::{Duration, Instant},
 };
 
 use trilane_engine::PlanError;
 use trilane_grpc::Schema;
-use trilane_serve::{Error, Switch, backoff};
+use trilane_serve::{Error, ServiceConfig, Switch, backoff};
 
 use super::{Files, ForwardArgs, services_of, together};
-use crate::{schema::Source, tell};
+use crate::tell;
 
 /// An upstream is asked no more often than this: a server that ends each connection would be asked for
 /// ever.
@@ -25,8 +29,13 @@ pub(crate) struct Reread {
     files: Files,
     /// What each upstream said last.
     schemas: Vec<Schema>,
-    /// The numbers of upstreams that have ended a connection, or are there again.
+    /// The rules of service configuration files.
+    config: ServiceConfig,
+    /// The numbers of upstreams that have ended a connection, or are there again, or are to be asked at SIGHUP.
     signal: Receiver<usize>,
+    asked: Sender<usize>,
+    /// Whether SIGHUP has come: the files are to be read again, too.
+    hung_up: Arc<AtomicBool>,
 }
 
 /// When an upstream is to be asked again.
@@ -42,24 +51,40 @@ impl Reread {
         args: ForwardArgs,
         files: Files,
         schemas: Vec<Schema>,
-        signal: Receiver<usize>,
+        config: ServiceConfig,
+        (asked, signal): (Sender<usize>, Receiver<usize>),
     ) -> Self {
         Self {
             args,
             files,
             schemas,
+            config,
             signal,
+            asked,
+            hung_up: Arc::default(),
         }
     }
 
     /// Asks from a thread of its own, until the process ends. What comes of it goes to stderr, in the name
-    /// of `command`, and to the server.
-    pub(crate) fn start(self, command: &'static str, switch: Switch) -> Result<(), Error> {
+    /// of `command`, and to the server. What is returned has all of them asked again.
+    pub(crate) fn start(
+        self,
+        command: &'static str,
+        switch: Switch,
+    ) -> Result<Box<dyn Fn()>, Error> {
+        let (asked, hung_up) = (self.asked.clone(), Arc::clone(&self.hung_up));
+        let upstreams = self.schemas.len();
         thread::Builder::new()
             .name("reflection".into())
             .spawn(move || self.run(command, &switch))
             .map_err(Error::System)?;
-        Ok(())
+        Ok(Box::new(move || {
+            hung_up.store(true, SeqCst);
+            for number in 0..upstreams {
+                // The thread lives as long as the process.
+                let _ = asked.send(number);
+            }
+        }))
     }
 
     fn run(mut self, command: &str, switch: &Switch) {
@@ -98,18 +123,26 @@ impl Reread {
                     continue;
                 }
                 turn.asked = Some(now);
-                match self.ask(number, switch) {
+                let hung_up = self.hung_up.swap(false, SeqCst);
+                match self.ask(number, switch, hung_up) {
                     Ok(changed) => {
                         turn.failures = 0;
                         turn.at = later(every);
-                        if let Some(names) = changed {
-                            let url = &self.args.upstream[number].text;
-                            tell(format_args!(
+                        let url = &self.args.upstream[number].text;
+                        match changed {
+                            Some(names) if hung_up => tell(format_args!(
+                                "{command}: SIGHUP: the services were read again; {url} has {names}"
+                            )),
+                            Some(names) => tell(format_args!(
                                 "{command}: {url} has other services than before: {names}"
-                            ));
+                            )),
+                            None => (),
                         }
                     }
                     Err(error) => {
+                        if hung_up {
+                            self.hung_up.store(true, SeqCst);
+                        }
                         // Once for each time that it is away.
                         if turn.failures == 0 {
                             let url = &self.args.upstream[number].text;
@@ -126,14 +159,23 @@ impl Reread {
         }
     }
 
-    /// Asks one upstream. Where its services are not as they were, they are served as they are now, and
-    /// returned.
-    fn ask(&mut self, number: usize, switch: &Switch) -> Result<Option<String>, PlanError> {
+    /// Asks one upstream, or the files that stand for it. Where its services are not as they were, and where SIGHUP
+    /// has come, they are served as they are now, and returned.
+    fn ask(
+        &mut self,
+        number: usize,
+        switch: &Switch,
+        hung_up: bool,
+    ) -> Result<Option<String>, PlanError> {
         let address = &self.args.upstream[number];
         let schema = self
             .args
-            .describe(address, &Source::Reflection, &self.files)?;
-        if files_of(&schema) == files_of(&self.schemas[number]) {
+            .describe(address, &self.args.source(), &self.files)?;
+        let config = match hung_up {
+            true => self.args.config()?,
+            false => self.config.clone(),
+        };
+        if !hung_up && files_of(&schema) == files_of(&self.schemas[number]) {
             return Ok(None);
         }
         let own = services_of(&schema).join(", ");
@@ -142,9 +184,9 @@ impl Reread {
         let names = self.args.services(&schemas)?;
         let all = together(&schemas, &names)?;
         switch
-            .put(&all, &names)
+            .put(&all, &names, &config)
             .map_err(|error| PlanError::Environment(error.to_string()))?;
-        self.schemas = schemas;
+        (self.schemas, self.config) = (schemas, config);
         Ok(Some(own))
     }
 }

@@ -1,40 +1,83 @@
-//! `--show`: one call, of which the response is printed.
+//! `--show`: one call by the engine, of which the response is printed.
 
-use trilane_engine::{Call, Options, PlanError};
-use trilane_grpc::frame::Collector;
-use trilane_grpc::status::{self, Code};
-use trilane_grpc::{frame, gzip, timeout};
-use trilane_transport::tls::Words;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use trilane_engine::{Call, Grpc, Options, Outcome, Plan, PlanError, Protocol, Response};
+use trilane_grpc::status::Code;
 use trilane_wire::FieldList;
 
-use crate::caller::{Caller, PIECE, Purpose, first};
+use crate::interrupt::Interrupt;
 use crate::output::write_result;
 use crate::report::printable;
-use crate::{FAILED, OK, code_of, complain};
+use crate::{FAILED, INTERRUPTED, OK, code_of, complain};
 
-/// What is printed of a response, in bytes.
-const LONGEST: usize = 16 << 20;
+/// A call that has ended.
+struct Shown<'a> {
+    call: &'a Call,
+    options: &'a Options,
+    outcome: &'a Outcome,
+    grpc: &'a Grpc,
+}
 
 /// Makes the first of the calls, prints head, messages and trailers, and gives the exit code: 0 where its
 /// status is one of those that count as ok.
-pub(crate) fn show(options: &Options, output: Option<&std::path::Path>) -> u8 {
-    let shown = call_once(options).map_err(|error| (code_of(&error), error.to_string()));
-    let written = shown.and_then(|(text, is_ok)| match write_result(text, output) {
-        Ok(()) => Ok(is_ok),
-        Err(error) => Err((FAILED, error)),
-    });
-    match written {
-        Ok(true) => OK,
-        Ok(false) => FAILED,
-        Err((code, error)) => {
+pub(crate) fn show(options: &Options, is_json: bool, output: Option<&Path>) -> u8 {
+    let (call, options) = match once(options) {
+        Ok(once) => once,
+        Err(error) => {
+            complain(&error);
+            return code_of(&error);
+        }
+    };
+    let plan = match Plan::new(&options) {
+        Ok(plan) => plan,
+        Err(error) => {
+            complain(&error);
+            return code_of(&error);
+        }
+    };
+    let outcome = match trilane_engine::run(&plan, &Interrupt::catch().next()) {
+        Ok(outcome) => outcome,
+        Err(error) => {
             complain(error);
-            code
+            return FAILED;
+        }
+    };
+    if outcome.interrupted {
+        return INTERRUPTED;
+    }
+    let Some(grpc) = &outcome.grpc else {
+        return FAILED;
+    };
+    let shown = Shown {
+        call: &call,
+        options: &options,
+        outcome: &outcome,
+        grpc,
+    };
+    let text = match is_json {
+        true => shown.json().to_string(),
+        false => shown.text(),
+    };
+    if let Err(error) = write_result(text, output) {
+        complain(error);
+        return FAILED;
+    }
+    match shown.is_ok() {
+        true => OK,
+        false => {
+            if let Some((_, told)) = shown.failure() {
+                complain(told);
+            }
+            FAILED
         }
     }
 }
 
-/// The text of one response, and whether its status counts as ok.
-fn call_once(options: &Options) -> Result<(String, bool), PlanError> {
+/// The first of the calls, and a run of it alone.
+fn once(options: &Options) -> Result<(Call, Options), PlanError> {
     let listed = options.listed.first();
     let call = listed
         .and_then(|each| each.call.as_ref())
@@ -45,147 +88,152 @@ fn call_once(options: &Options) -> Result<(String, bool), PlanError> {
                 .into(),
         ));
     };
-    let url = listed.map(|each| each.url.as_str());
-    let url = url
-        .or(options.urls.first().map(String::as_str))
-        .unwrap_or_default();
-    let mut fields = listed.map_or_else(Vec::new, |each| each.fields.clone());
-    let mut asked = options.clone();
-    let lasts = options.calls.stream_duration;
-    if let Some(lasts) = lasts {
-        asked.timeout = lasts;
+    let mut one = Options {
+        listed: options.listed.iter().take(1).cloned().collect(),
+        urls: options.urls.iter().take(1).cloned().collect(),
+        weights: Vec::new(),
+        connections: 1,
+        streams: 1,
+        threads: 1,
+        requests: Some(1),
+        duration: None,
+        warmup: None,
+        rate: None,
+        rate_per_connection: None,
+        stages: Vec::new(),
+        stages_in_flight: Vec::new(),
+        shed_after: None,
+        ..options.clone()
+    };
+    one.calls.keeps = true;
+    Ok((call.clone(), one))
+}
+
+impl Shown<'_> {
+    fn is_ok(&self) -> bool {
+        self.outcome.requests.ok > 0
     }
-    if let Some(deadline) = options.calls.deadline {
-        asked.timeout = deadline.min(asked.timeout);
-        fields.push(("grpc-timeout".into(), timeout::encode(deadline)));
+
+    /// The status with which the call ended, as a client of gRPC sees it.
+    fn code(&self) -> Code {
+        let name = self.grpc.status.keys().next();
+        name.and_then(|name| Code::named(name))
+            .unwrap_or(Code::Unknown)
     }
-    if options.calls.gzip {
-        fields.push(("grpc-encoding".into(), "gzip".into()));
+
+    /// Why the call is not ok: the kind of failure, and what there is to say of it.
+    fn failure(&self) -> Option<(&'static str, &str)> {
+        let (kind, failure) = self.outcome.requests.failures.iter().next()?;
+        Some((*kind, failure["example"].as_str().unwrap_or_default()))
     }
-    let caller = Caller::connect(&asked, url, Purpose::Call, Words::LOAD)?;
-    let exchange = caller.submit(call.method.path(), content(call, options)?, &fields)?;
-    let mut text = String::new();
-    let http = caller.wait(|left, patience| exchange.head(left, patience))?;
-    let head = exchange.fields();
-    text.push_str(&format!("HTTP {http}\n"));
-    write_fields(&head, &mut text);
-    let coding = first(&head, b"grpc-encoding").to_vec();
-    let mut collector = Collector::new(options.calls.max_message);
-    let is_grpc = first(&head, b"content-type").starts_with(b"application/grpc");
-    let mut wrong = None;
-    loop {
-        let read = caller.wait(|left, patience| exchange.read_some(PIECE, left, patience));
-        let piece = match read {
-            Err(_) if lasts.is_some() && caller.is_late() => {
+
+    /// Whether we gave up a stream that went on.
+    fn is_given_up(&self) -> bool {
+        self.is_ok()
+            && self.options.calls.stream_duration.is_some()
+            && self.code() == Code::Cancelled
+    }
+
+    /// A message, to be written as JSON.
+    fn decoded(&self, message: &[u8]) -> Result<impl Serialize, String> {
+        let value = self.call.method.decode(message);
+        value.map_err(|error| error.to_string())
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        if let Some(response) = &self.grpc.response {
+            text.push_str(&format!("HTTP {}\n", response.http));
+            write_fields(&response.head, &mut text);
+            for message in &response.messages {
+                text.push('\n');
+                match self
+                    .decoded(message)
+                    .and_then(|value| written(serde_json::to_string_pretty(&value)))
+                {
+                    Ok(value) => text.push_str(&format!("{value}\n")),
+                    Err(error) => text.push_str(&format!("({error})\n")),
+                }
+            }
+            if response.is_cut {
+                text.push_str("\n(cut here: the response goes on)\n");
+            }
+            if !response.content.is_empty() {
+                let content = String::from_utf8_lossy(&response.content);
+                text.push_str(&format!("\n{}\n", printable(&content)));
+            }
+            if self.is_given_up() {
                 text.push_str("\n(given up here: the stream goes on)\n");
-                return Ok((text, true));
             }
-            read => read?,
+            text.push('\n');
+            write_fields(&response.trailers, &mut text);
+        }
+        let code = self.code();
+        text.push_str(&format!("{} {code}\n", code as u32));
+        text
+    }
+
+    fn json(&self) -> Value {
+        let response = self.grpc.response.as_ref();
+        let kind = self.call.method.kind();
+        let messages = response.map_or(&[][..], |response| &response.messages);
+        let messages: Vec<_> = messages
+            .iter()
+            .map(|message| {
+                match self
+                    .decoded(message)
+                    .and_then(|value| written(serde_json::to_value(&value)))
+                {
+                    Ok(value) => value,
+                    // A message that has no JSON, such as one with an Any of a type that nobody described.
+                    Err(error) => json!({ "error": error }),
+                }
+            })
+            .collect();
+        let content = |response: &Response| {
+            let content = String::from_utf8_lossy(&response.content).into_owned();
+            (!content.is_empty()).then_some(content)
         };
-        if text.len() > LONGEST {
-            text.push_str("\n(cut here: the response goes on)\n");
-            return Ok((text, true));
-        }
-        if piece.is_empty() {
-            break;
-        }
-        if !is_grpc {
-            text.push('\n');
-            text.push_str(&printable(&String::from_utf8_lossy(&piece)));
-            continue;
-        }
-        let fed = collector.feed(&piece, |compressed, message| {
-            text.push('\n');
-            match decoded(call, options, compressed, &coding, message) {
-                Ok(json) => text.push_str(&json),
-                Err(error) => wrong = Some(error),
-            }
-        });
-        if let Err(error) = fed {
-            return Err(PlanError::Environment(format!("{url}: {error}")));
-        }
-        if let Some(error) = wrong {
-            return Err(PlanError::Environment(format!("{url}: {error}")));
-        }
+        let is_connect = self.options.calls.protocol == Protocol::Connect;
+        let code = self.code();
+        json!({
+            "schema": "trilane.response/1",
+            "method": self.call.method.full_name(),
+            "protocol": self.grpc.protocol,
+            "version": self.outcome.target.version,
+            "ok": self.is_ok(),
+            "status": {"code": code as u32, "name": code.name()},
+            "failure": self.failure().map(|(kind, told)| json!({"kind": kind, "text": told})),
+            "http": response.map(|response| response.http),
+            "head": response.map(|response| fields(&response.head)),
+            "messages": messages,
+            "trailers": response.map(|response| fields(&response.trailers)),
+            "connect_error": response
+                .filter(|_| is_connect)
+                .and_then(|response| response.connect_error(kind)),
+            "content": response.and_then(content),
+            "cut": response.is_some_and(|response| response.is_cut),
+            "sent": self.grpc.messages["sent"],
+        })
     }
-    let trailers = exchange.trailers().unwrap_or_default();
-    text.push('\n');
-    write_fields(&trailers, &mut text);
-    let told = [
-        first(&trailers, b"grpc-status"),
-        first(&head, b"grpc-status"),
-    ];
-    let told = told.into_iter().find(|value| !value.is_empty());
-    let code = match told.and_then(status::parse) {
-        Some(code) => code,
-        None if http == 200 => Code::Unknown,
-        None => status::of_http(http),
-    };
-    text.push_str(&format!("{} {code}\n", code as u32));
-    let expected = match (&call.expected[..], &options.calls.expected[..]) {
-        ([], []) => &[Code::Ok],
-        ([], run) => run,
-        (own, _) => own,
-    };
-    Ok((text, expected.contains(&code)))
 }
 
-/// The framed messages of the call.
-fn content(call: &Call, options: &Options) -> Result<Vec<u8>, PlanError> {
-    let mut content = Vec::new();
-    let count = options
-        .calls
-        .count
-        .filter(|_| call.method.kind().streams_requests());
-    let count = count.map_or(call.messages.len(), |count| count as usize);
-    for (number, message) in (0..).zip(call.messages.iter().cycle().take(count)) {
-        let bytes = message
-            .encoded(&call.method, number)
-            .map_err(|error| PlanError::Usage(format!("--body: {error}")))?;
-        if options.calls.gzip {
-            frame::write(&gzip::compress(&bytes), true, &mut content);
-        } else {
-            frame::write(&bytes, false, &mut content);
-        }
-    }
-    Ok(content)
+fn written<T>(json: serde_json::Result<T>) -> Result<T, String> {
+    json.map_err(|error| format!("the message cannot be written as JSON: {error}"))
 }
 
-/// A message as JSON.
-fn decoded(
-    call: &Call,
-    options: &Options,
-    compressed: bool,
-    coding: &[u8],
-    message: &[u8],
-) -> Result<String, String> {
-    let unpacked;
-    let message = match (compressed, coding) {
-        (false, _) => message,
-        (true, b"gzip") => {
-            unpacked = gzip::decompress(message, options.calls.max_message)
-                .map_err(|error| error.to_string())?;
-            &unpacked
-        }
-        (true, other) => {
-            return Err(format!(
-                "a message is compressed by {:?}, which was not offered",
-                printable(&String::from_utf8_lossy(other))
-            ));
-        }
-    };
-    let value = call
-        .method
-        .decode(message)
-        .map_err(|error| error.to_string())?;
-    let json = serde_json::to_string_pretty(&value)
-        .map_err(|error| format!("the message cannot be written as JSON: {error}"))?;
-    Ok(json + "\n")
+/// Names and values, in order.
+fn fields(list: &FieldList) -> Vec<(String, String)> {
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    let fields = list.as_fields();
+    fields
+        .iter()
+        .map(|(name, value)| (text(name), text(value)))
+        .collect()
 }
 
-fn write_fields(fields: &FieldList, out: &mut String) {
-    for (name, value) in fields.as_fields().iter() {
-        let text = |bytes| printable(&String::from_utf8_lossy(bytes));
-        out.push_str(&format!("{}: {}\n", text(name), text(value)));
+fn write_fields(list: &FieldList, out: &mut String) {
+    for (name, value) in fields(list) {
+        out.push_str(&format!("{}: {}\n", printable(&name), printable(&value)));
     }
 }

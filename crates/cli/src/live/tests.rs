@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use trilane_engine::{Options, Plan, Progress, Quantiles, SecondOut};
+use trilane_engine::{MessagesOut, Options, Plan, Progress, Quantiles, SecondOut};
 
 use super::view::View;
 
@@ -36,6 +36,7 @@ fn second(number: u32, is_open: bool) -> SecondOut {
         service: quantiles(1.5),
         response: is_open.then(|| quantiles(7.0)),
         late: is_open.then(|| quantiles(0.02)),
+        messages: None,
         failures: BTreeMap::from([("status", 4), ("timeout", 2)]),
         status: BTreeMap::from([(200, 12_345), (503, 4)]),
         bytes_sent: 1_500_000,
@@ -83,9 +84,10 @@ fn drawn(view: &View, width: u16, height: u16) -> Vec<String> {
 
 /// Whether each number of a line has what it is of behind it. Names such as p50, and the URL, are none.
 fn has_units(line: &str) -> bool {
-    const UNITS: [&str; 15] = [
+    const UNITS: [&str; 16] = [
         "requests/s",
         "requests",
+        "messages/s",
         "iterations/s",
         "connections",
         "responses",
@@ -158,6 +160,40 @@ fn the_closed_model_has_no_more_than_it_knows() {
     for hidden in ["asked for", "late ", "overdue", "response p"] {
         assert!(!text.contains(hidden), "{hidden}:\n{text}");
     }
+}
+
+#[test]
+fn streams_have_messages() {
+    let messages = |received_per_s, ms| {
+        Some(MessagesOut {
+            sent: 10,
+            received: 7000,
+            sent_per_s: 10.0,
+            received_per_s,
+            latency: Some(quantiles(ms)),
+        })
+    };
+    let mut view = running(0, false);
+    let last = SecondOut {
+        messages: messages(7000.0, 1.0),
+        ..second(0, false)
+    };
+    let all = SecondOut {
+        messages: messages(6500.0, 2.0),
+        ..second(0, false)
+    };
+    view.add(last, all);
+    let lines = drawn(&view, 140, 45);
+    let text = lines.join("\n");
+    for shown in [
+        "messages in   7000 messages/s       6500 messages/s",
+        "messages out  10 messages/s",
+        "message p99   3.000 ms              6.000 ms",
+    ] {
+        assert!(text.contains(shown), "{shown}:\n{text}");
+    }
+    let wrong: Vec<_> = lines.iter().filter(|line| !has_units(line)).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]

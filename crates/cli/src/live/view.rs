@@ -8,7 +8,7 @@ use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Color, Style, Stylize as _};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use trilane_engine::{Plan, Progress, Quantiles, SecondOut};
+use trilane_engine::{MessagesOut, Plan, Progress, Quantiles, SecondOut};
 
 use super::charts;
 use crate::report::{printable, size, time};
@@ -178,6 +178,9 @@ impl View {
             row.cells.push(format!("asked for {asked:.0} {unit}/s"));
         }
         rows.push(row);
+        if let (Some(last), Some(all)) = (&second.messages, &so_far.messages) {
+            rows.extend(messages(last, all));
+        }
         let failed = |of: &SecondOut| format!("{} requests", of.failed);
         let row = Row::new("failed", [failed(second), failed(so_far)]);
         rows.push(if so_far.failed > 0 { row.red() } else { row });
@@ -228,6 +231,7 @@ const RESPONSE: [&str; 4] = [
     "response p99",
     "response max",
 ];
+const MESSAGE: [&str; 4] = ["message p50", "message p90", "message p99", "message max"];
 const LATE: [&str; 4] = ["late p50", "late p90", "late p99", "late max"];
 
 /// A row for each quantile, of the last second and of all.
@@ -239,6 +243,25 @@ fn quantiles(names: [&'static str; 4], last: &Quantiles, all: &Quantiles) -> Vec
         .zip(pairs)
         .map(|(name, (last, all))| Row::new(name, [time(last), time(all)]))
         .collect()
+}
+
+/// The messages of streams: how many there are in a second, and how long they take.
+fn messages(last: &MessagesOut, all: &MessagesOut) -> Vec<Row> {
+    let each_s = |count: f64| format!("{count:.0} messages/s");
+    let mut rows = vec![
+        Row::new(
+            "messages in",
+            [each_s(last.received_per_s), each_s(all.received_per_s)],
+        ),
+        Row::new(
+            "messages out",
+            [each_s(last.sent_per_s), each_s(all.sent_per_s)],
+        ),
+    ];
+    if let (Some(last), Some(all)) = (&last.latency, &all.latency) {
+        rows.extend(quantiles(MESSAGE, last, all));
+    }
+    rows
 }
 
 /// A length of time in whole seconds, those that have begun included.

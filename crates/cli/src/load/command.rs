@@ -70,7 +70,8 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
         }
     };
     if arguments.grpc.show {
-        return grpc::show::show(&options, arguments.output.as_deref());
+        let is_json = arguments.format == Format::Json;
+        return grpc::show::show(&options, is_json, arguments.output.as_deref());
     }
     // Before anything is sent: the run may take hours.
     if arguments.output.is_none() && is_stdout_closed() {

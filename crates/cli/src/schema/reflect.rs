@@ -7,7 +7,7 @@ use trilane_grpc::status::{self, Code};
 use trilane_grpc::{Schema, frame, gzip};
 
 use super::Target;
-use crate::caller::{Caller, ELSE, PIECE, Purpose, first};
+use crate::caller::{Caller, ELSE, PIECE, first};
 
 /// The largest answer, in bytes: one may have all files of a schema.
 const LARGEST: usize = 64 << 20;
@@ -30,7 +30,7 @@ impl From<PlanError> for Stop {
 /// Asks the server, by version 1 where it offers that.
 pub(super) fn schema(target: &Target<'_>) -> Result<(Schema, Version), PlanError> {
     let url = target.options.urls.first().map_or("", String::as_str);
-    let caller = Caller::connect(target.options, url, Purpose::Reflection, target.words)?;
+    let caller = Caller::connect(target.options, url, target.words)?;
     let caller = Asking(caller);
     let name = target.method.strip_prefix('/').unwrap_or(target.method);
     let service = name
@@ -77,7 +77,7 @@ impl Asking<'_> {
         for message in requests {
             frame::write(message, false, &mut content);
         }
-        let exchange = self.0.submit(version.path(), content, &[])?;
+        let exchange = self.0.submit(version.path(), content)?;
         let status = self
             .0
             .wait(|left, patience| exchange.head(left, patience))?;

@@ -1,7 +1,6 @@
 //! What responses consisted of: messages of calls and of WebSockets, and events.
 
 use serde_json::json;
-use trilane_grpc::RpcKind;
 use trilane_grpc::status::Code;
 use trilane_wire::websocket::Kind;
 
@@ -31,7 +30,6 @@ impl Grpc {
         let methods = several.then(|| methods.collect());
         let per_second = |count: u64| ratio(count as f64, window_s).unwrap_or(0.0);
         let receives_streams = plan.receives_streams();
-        let is_stream = plan.all().any(|call| call.method.kind() != RpcKind::Unary);
         Self {
             method: first.method.full_name().to_owned(),
             kind: first.method.kind().name(),
@@ -54,7 +52,7 @@ impl Grpc {
                 .map(|(name, lasted)| (name, distribution(lasted)))
                 .collect(),
             message_latency: receives_streams.then(|| distribution(&counts.message)),
-            streams: is_stream.then(|| StreamsOut {
+            streams: plan.has_streams().then(|| StreamsOut {
                 messages: first.count,
                 messages_in_flight: first.awaits_answers().then_some(first.window),
                 answers: first.awaits_answers().then(|| asked.answers.text()),
@@ -68,6 +66,7 @@ impl Grpc {
                     "decode_us": counts.decoding.mean_us(),
                 })
             }),
+            response: counts.response.take().map(|response| *response),
         }
     }
 }

@@ -191,6 +191,8 @@ pub struct CallOptions {
     pub half_close: HalfClose,
     /// How calls are written.
     pub protocol: Protocol,
+    /// Whether the last response is kept as it came, with its messages decoded: of a run of one call.
+    pub keeps: bool,
 }
 
 /// The largest message that is taken where nothing else was asked for, in bytes.
@@ -212,6 +214,7 @@ impl Default for CallOptions {
             stream_duration: None,
             half_close: HalfClose::default(),
             protocol: Protocol::default(),
+            keeps: false,
         }
     }
 }

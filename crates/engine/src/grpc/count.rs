@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use trilane_grpc::status::Code;
 
+use super::kept::Response;
 use crate::latency::Durations;
+use crate::record::Messages;
 
 /// The number of status codes.
 const CODES: usize = Code::ALL.len();
@@ -19,10 +21,16 @@ pub(crate) struct Counts {
     lasted: [Option<Box<Durations>>; CODES],
     /// By method.
     methods: Vec<MethodCounts>,
-    /// Streams: from the event that a message follows to its arrival.
+    /// Streams: from the event that a message follows to its arrival. The sum of what [`Self::recent`] has been.
     pub(crate) message: Durations,
+    /// The same in the present window.
+    pub(crate) recent: Durations,
+    /// Messages sent and received that windows have been told of.
+    told: (u64, u64),
     pub(crate) encoding: Spent,
     pub(crate) decoding: Spent,
+    /// The last response, where responses are kept.
+    pub(crate) response: Option<Box<Response>>,
 }
 
 /// The calls of one of several methods.
@@ -72,8 +80,11 @@ impl Counts {
             lasted: [const { None }; CODES],
             methods: Vec::new(),
             message: Durations::new(),
+            recent: Durations::new(),
+            told: (0, 0),
             encoding: Spent::default(),
             decoding: Spent::default(),
+            response: None,
         }
     }
 
@@ -96,9 +107,34 @@ impl Counts {
         &mut self.methods[index]
     }
 
+    /// What is kept of a response that has begun; none where responses are not kept.
+    #[inline]
+    pub(crate) fn kept(&mut self) -> Option<&mut Response> {
+        self.response.as_deref_mut()
+    }
+
+    /// What there was of messages in the present window; the next one begins.
+    pub(crate) fn finish_window(&mut self) -> Messages {
+        let (sent, received) = self.told;
+        let messages = Messages {
+            // Those that had not left when their call ended are taken back: they have been told by then.
+            sent: self.sent.saturating_sub(sent),
+            received: self.received.saturating_sub(received),
+            latency: (self.recent.count() > 0).then(|| {
+                self.message.merge(&self.recent);
+                std::mem::replace(&mut self.recent, Durations::new())
+            }),
+        };
+        self.told = (sent + messages.sent, received + messages.received);
+        messages
+    }
+
     /// Begins anew, at the end of the warm-up.
     pub(crate) fn clear(&mut self) {
+        self.response = None;
         self.message.clear();
+        self.recent.clear();
+        self.told = (0, 0);
         (self.sent, self.received) = (0, 0);
         (self.encoding, self.decoding) = (Spent::default(), Spent::default());
         self.status = [0; CODES];
@@ -128,6 +164,9 @@ impl Counts {
             sum.ok += more.ok;
             sum.failed += more.failed;
             sum.lasted.merge(&more.lasted);
+        }
+        if let Some(response) = &other.response {
+            self.response = Some(response.clone());
         }
         self.message.merge(&other.message);
         for (sum, part) in [

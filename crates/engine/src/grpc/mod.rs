@@ -8,6 +8,7 @@
 mod asked;
 mod count;
 mod ending;
+mod kept;
 mod message;
 mod plan;
 mod protocol;
@@ -21,6 +22,7 @@ mod upload;
 pub use asked::{Answers, Call, CallMode, CallOptions, HalfClose, Message};
 pub(crate) use count::Counts;
 pub(crate) use ending::{code_of, code_of_error};
+pub use kept::Response;
 pub(crate) use message::{MessageTemplate, Scratch};
 pub(crate) use plan::CallsPlan;
 pub use protocol::Protocol;

@@ -45,6 +45,7 @@ pub(crate) struct CallPlan {
     /// Status codes that count as ok, a bit for each.
     expected: u32,
     decodes: bool,
+    keeps: bool,
     form: Form,
     pub(crate) protocol: Protocol,
     streamed: bool,
@@ -122,6 +123,11 @@ impl CallsPlan {
         self.all().any(CallPlan::receives_stream)
     }
 
+    /// Whether any of them is a stream, either way.
+    pub(crate) fn has_streams(&self) -> bool {
+        self.all().any(|call| call.kind != RpcKind::Unary)
+    }
+
     /// Whether any of them has something to do at a time of its own.
     pub(crate) fn has_timers(&self) -> bool {
         self.all()
@@ -143,7 +149,7 @@ impl CallPlan {
     ) -> Result<Self, PlanError> {
         let asked = &options.calls;
         let kind = call.method.kind();
-        check_count(call, asked)?;
+        check_count(call)?;
         let given = call.messages.len() as u64;
         let lasts = asked.stream_duration.filter(|_| kind != RpcKind::Unary);
         let count = match asked.count.filter(|_| kind.streams_requests()) {
@@ -184,6 +190,7 @@ impl CallPlan {
                 (own, _) => own,
             }),
             decodes: asked.mode == CallMode::Codec,
+            keeps: asked.keeps,
             form,
             protocol: asked.protocol,
             streamed: false,
@@ -300,6 +307,10 @@ impl CallPlan {
     pub(crate) fn whole(&self, bytes: u64) -> Option<u64> {
         let ends = self.ends.as_deref()?;
         let round = *ends.last()?;
+        if round == 0 {
+            // Messages without a prefix may be empty: all of them have left.
+            return self.count;
+        }
         let rest = ends.partition_point(|end| *end <= bytes % round);
         Some(bytes / round * ends.len() as u64 + rest as u64)
     }
@@ -330,10 +341,16 @@ impl CallPlan {
         self.decodes
     }
 
-    /// Whether messages are collected: to be decoded, or as one of them has the status.
+    /// Whether responses are kept as they came.
+    #[inline]
+    pub(crate) fn keeps(&self) -> bool {
+        self.keeps
+    }
+
+    /// Whether messages are collected: to be decoded or kept, or as one of them has the status.
     #[inline]
     pub(crate) fn collects(&self) -> bool {
-        self.form.framed && (self.decodes || self.protocol.flags() != 0)
+        self.form.framed && (self.decodes || self.keeps || self.protocol.flags() != 0)
     }
 
     /// Whether the response is a stream of messages.
@@ -432,7 +449,7 @@ fn check_all(asked: &CallOptions) -> Result<(), PlanError> {
 }
 
 /// How many messages a call sends, and how many were given.
-fn check_count(call: &Call, asked: &CallOptions) -> Result<(), PlanError> {
+fn check_count(call: &Call) -> Result<(), PlanError> {
     let method = call.method.full_name();
     let kind = call.method.kind();
     let given = call.messages.len();
@@ -443,9 +460,9 @@ fn check_count(call: &Call, asked: &CallOptions) -> Result<(), PlanError> {
             kind.name()
         ));
     }
-    if asked.count == Some(0) || given == 0 {
+    if given == 0 {
         return wrong(format!(
-            "--messages 0: a call of {method} sends at least one: type --messages 1"
+            "a call of {method} was given no message: give one, or type --messages 0"
         ));
     }
     Ok(())

@@ -78,21 +78,39 @@ impl Protocol {
     }
 }
 
-/// `grpc-status` and `grpc-message` of trailers in a message: a block of fields as those of HTTP/1.1.
-pub(super) fn trailers(block: &[u8]) -> (Option<&[u8]>, Option<&[u8]>) {
-    let (mut code, mut message) = (None, None);
-    for line in block.split(|byte| *byte == b'\n') {
-        let Some(colon) = line.iter().position(|byte| *byte == b':') else {
-            continue;
+impl Protocol {
+    /// Whether a response that is no answer is one whose messages are written in another way than was asked for, as
+    /// Connect has it.
+    pub(super) fn is_other_codec(self, kind: RpcKind, content_type: &[u8]) -> bool {
+        let begin: &[u8] = match (self, kind) {
+            (Self::Connect, RpcKind::Unary) => b"application/",
+            (Self::Connect, _) => b"application/connect+",
+            (Self::Grpc | Self::GrpcWeb, _) => return false,
         };
-        let (name, value) = (line[..colon].trim_ascii(), line[colon + 1..].trim_ascii());
+        content_type.starts_with(begin)
+    }
+}
+
+/// Name and value of each of the trailers in a message: a block of fields as those of HTTP/1.1.
+pub(super) fn block(block: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let lines = block.split(|byte| *byte == b'\n');
+    lines.filter_map(|line| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        Some((line[..colon].trim_ascii(), line[colon + 1..].trim_ascii()))
+    })
+}
+
+/// `grpc-status` and `grpc-message` of trailers in a message.
+pub(super) fn trailers(message: &[u8]) -> (Option<&[u8]>, Option<&[u8]>) {
+    let (mut code, mut message_text) = (None, None);
+    for (name, value) in block(message) {
         if name.eq_ignore_ascii_case(b"grpc-status") {
             code = code.or(Some(value));
         } else if name.eq_ignore_ascii_case(b"grpc-message") {
-            message = message.or(Some(value));
+            message_text = message_text.or(Some(value));
         }
     }
-    (code, message)
+    (code, message_text)
 }
 
 /// An error of Connect.
@@ -191,7 +209,11 @@ mod tests {
         assert!(Protocol::GrpcWeb.is_answer(unary, b"application/grpc-web+proto"));
         assert!(Protocol::Connect.is_answer(unary, b"application/proto"));
         assert!(!Protocol::Connect.is_answer(unary, b"application/connect+proto"));
+        let other =
+            |kind, content_type: &[u8]| Protocol::Connect.is_other_codec(kind, content_type);
+        assert!(other(unary, b"application/json") && !other(unary, b"text/html"));
         let stream = RpcKind::ServerStreaming;
+        assert!(other(stream, b"application/connect+json") && !other(stream, b"application/json"));
         assert!(Protocol::Connect.is_answer(stream, b"application/connect+proto"));
     }
 }

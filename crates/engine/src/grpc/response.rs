@@ -1,5 +1,6 @@
 //! What comes of a response, and how a call that has come to its end went.
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use trilane_grpc::frame::FrameError;
@@ -61,6 +62,11 @@ impl State {
 
     /// Takes a piece of the content.
     pub(super) fn take(&mut self, plan: &CallPlan, bytes: &[u8], tally: &mut Tally<'_>) {
+        let mut kept = match plan.keeps() {
+            true => tally.recorder.calls().kept(),
+            false => None,
+        };
+        let looks_into = plan.decodes() || plan.keeps();
         let mut received = self.received;
         let (mut undecodable, mut end, mut is_late) = (None, None, false);
         let cut = match &mut self.collector {
@@ -90,9 +96,16 @@ impl State {
                     received += 1;
                     *saw_compressed |= compressed;
                     // In another compression than was offered it is not looked at.
-                    if plan.decodes() && undecodable.is_none() && (is_offered || !compressed) {
+                    if looks_into && undecodable.is_none() && (is_offered || !compressed) {
                         let most = plan.max_message;
-                        undecodable = decode(&plan.method, compressed, message, most).err();
+                        match decode(&plan.method, compressed, message, most) {
+                            Err(error) => undecodable = Some(error),
+                            Ok(message) => {
+                                if let Some(kept) = &mut kept {
+                                    kept.message(message.into_owned());
+                                }
+                            }
+                        }
                     }
                 });
                 if plan.decodes() {
@@ -105,7 +118,7 @@ impl State {
         };
         self.received = received;
         if let Some((compressed, block)) = end {
-            self.read_end(plan, compressed, &block);
+            self.read_end(plan, compressed, &block, tally);
         }
         if is_late {
             self.break_off(FailureKind::Protocol, Code::Internal, || {
@@ -130,7 +143,7 @@ impl State {
     }
 
     /// Reads the message that ends a stream: trailers, or the status of Connect.
-    fn read_end(&mut self, plan: &CallPlan, compressed: bool, block: &[u8]) {
+    fn read_end(&mut self, plan: &CallPlan, compressed: bool, block: &[u8], tally: &mut Tally<'_>) {
         let unpacked;
         let block = if compressed {
             match gzip::decompress(block, LONGEST_ERROR) {
@@ -148,6 +161,11 @@ impl State {
         } else {
             block
         };
+        if plan.keeps()
+            && let Some(kept) = tally.recorder.calls().kept()
+        {
+            kept.end(plan.protocol, block);
+        }
         if plan.protocol == Protocol::Connect {
             match protocol::end_of_stream(block) {
                 Some(told) => self.status = Some(told),
@@ -177,7 +195,21 @@ impl State {
     /// The content that is one message, or says what went wrong, has come whole.
     pub(super) fn conclude(&mut self, plan: &CallPlan, tally: &mut Tally<'_>) {
         if self.http.is_some() {
-            self.http = Some(protocol::unary_error(self.http_status, &self.body));
+            let unpacked;
+            let content = match self.encoding {
+                // One that is broken says no more than its HTTP status.
+                Encoding::Offered => {
+                    unpacked = gzip::decompress(&self.body, LONGEST_ERROR).unwrap_or_default();
+                    &unpacked
+                }
+                _ => &self.body,
+            };
+            if plan.keeps()
+                && let Some(kept) = tally.recorder.calls().kept()
+            {
+                kept.text(content);
+            }
+            self.http = Some(protocol::unary_error(self.http_status, content));
             return;
         }
         if self.broken.is_some() {
@@ -188,13 +220,22 @@ impl State {
         tally.recorder.calls().received += 1;
         let compressed = self.encoding != Encoding::None;
         self.saw_compressed = compressed;
-        if plan.decodes() && (!compressed || self.encoding == Encoding::Offered) {
+        let looks_into = plan.decodes() || plan.keeps();
+        if looks_into && (!compressed || self.encoding == Encoding::Offered) {
             let begun = Instant::now();
             let decoded = decode(&plan.method, compressed, &self.body, plan.max_message);
             let spent = begun.elapsed().as_nanos() as u64;
-            tally.recorder.calls().decoding.add(spent, 1);
-            if let Err((kind, code, text)) = decoded {
-                self.break_off(kind, code, || text);
+            let counts = tally.recorder.calls();
+            if plan.decodes() {
+                counts.decoding.add(spent, 1);
+            }
+            match decoded {
+                Ok(message) => {
+                    if let Some(kept) = counts.kept() {
+                        kept.message(message.into_owned());
+                    }
+                }
+                Err((kind, code, text)) => self.break_off(kind, code, || text),
             }
         }
     }
@@ -293,7 +334,8 @@ impl State {
         if !plan.receives_stream() && self.received != 1 {
             let received = self.received;
             let text = format!("{received} messages came with status OK where one belongs");
-            return wrong(FailureKind::Body, text);
+            // A violation of cardinality, by gRPC's table of status codes.
+            return (Code::Unimplemented, Err((FailureKind::Body, text)));
         }
         if !plan.expects(Code::Ok) {
             let expected: Vec<_> = plan.expected().map(Code::name).collect();
@@ -334,16 +376,15 @@ fn in_words(code: Code, value: &[u8], message: Option<&[u8]>) -> String {
     text
 }
 
-/// Decodes a message of at most so many bytes.
-fn decode(
+/// Decodes a message of at most so many bytes, and gives it as it was before it was compressed.
+fn decode<'a>(
     method: &Method,
     compressed: bool,
-    message: &[u8],
+    message: &'a [u8],
     most: usize,
-) -> Result<(), (FailureKind, Code, String)> {
-    let inflated;
+) -> Result<Cow<'a, [u8]>, (FailureKind, Code, String)> {
     let bytes = if compressed {
-        inflated = gzip::decompress(message, most).map_err(|error| {
+        let inflated = gzip::decompress(message, most).map_err(|error| {
             let (kind, code) = match error {
                 gzip::GzipError::Limit(_) => (FailureKind::Limit, Code::ResourceExhausted),
                 gzip::GzipError::Broken(_) => (FailureKind::Body, Code::Internal),
@@ -354,12 +395,12 @@ fn decode(
                 format!("a message cannot be decompressed: {error}"),
             )
         })?;
-        &inflated
+        Cow::Owned(inflated)
     } else {
-        message
+        Cow::Borrowed(message)
     };
-    match method.decode(bytes) {
-        Ok(_) => Ok(()),
+    match method.decode(&bytes) {
+        Ok(_) => Ok(bytes),
         Err(error) => Err((FailureKind::Body, Code::Internal, error.to_string())),
     }
 }

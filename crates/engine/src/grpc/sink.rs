@@ -3,6 +3,7 @@
 use trilane_grpc::status::{self, Code};
 use trilane_wire::{ErrorKind, Events, Fields, Head, StreamError, StreamId};
 
+use super::kept::Response;
 use super::plan::{CallPlan, CallsPlan};
 use super::response::{LONGEST_ERROR, Verdict, shown};
 use super::state::{Encoding, State};
@@ -114,6 +115,11 @@ impl Events for CallSink<'_, '_> {
         state.read_status(head.fields);
         state.in_head = state.status.is_some();
         state.http_status = head.status;
+        if call.keeps() {
+            let kept = Box::new(Response::new(head.status, head.fields));
+            self.tally.recorder.calls().response = Some(kept);
+        }
+        let state = self.state(id);
         state.encoding = match head.fields.first(encoding.as_bytes()) {
             None | Some(b"identity") => Encoding::None,
             Some(b"gzip") if offers_gzip => Encoding::Offered,
@@ -133,8 +139,12 @@ impl Events for CallSink<'_, '_> {
         if !call.protocol.is_answer(call.kind(), kind) {
             let kind = shown(kind);
             let wanted = call.protocol.content_type(call.kind());
-            // As for any other status of HTTP that says nothing.
-            state.break_off(FailureKind::Protocol, Code::Unknown, || {
+            let code = match call.protocol.is_other_codec(call.kind(), kind.as_bytes()) {
+                true => Code::Internal,
+                // As for any other status of HTTP that says nothing.
+                false => Code::Unknown,
+            };
+            state.break_off(FailureKind::Protocol, code, || {
                 format!("the content-type of the response is {kind:?}, not {wanted}")
             });
         }
@@ -156,6 +166,9 @@ impl Events for CallSink<'_, '_> {
             return self.bare(id, plan, bytes);
         }
         if state.broken.is_some() || state.http.is_some() {
+            if let Some(kept) = self.tally.recorder.calls().kept() {
+                kept.text(bytes);
+            }
             return;
         }
         let before = state.received;
@@ -170,12 +183,12 @@ impl Events for CallSink<'_, '_> {
             }
             if plan.awaits_answers() {
                 state.answered(plan, messages, |since| {
-                    counts.message.record(now.saturating_sub(since));
+                    counts.recent.record(now.saturating_sub(since));
                 });
             } else if plan.receives_stream() {
                 // Those of one read have come at the same time, and each after those before that.
                 counts
-                    .message
+                    .recent
                     .record_many(now.saturating_sub(state.last), messages);
             }
             state.last = now;
@@ -220,6 +233,11 @@ impl Events for CallSink<'_, '_> {
         if let Some(trailers) = trailers {
             state.status = None;
             state.read_status(trailers);
+            if plan.keeps()
+                && let Some(kept) = self.tally.recorder.calls().kept()
+            {
+                kept.trailers(trailers);
+            }
         }
         if plan.is_bare() {
             let state = &mut self.exchanges.calls.slots[id.slot as usize];

@@ -290,7 +290,7 @@ fn each_message_waits_for_the_answer_to_the_one_before() {
         ),
         (1, 3, 3)
     );
-    assert_eq!(recorder.calls().message.count(), 3);
+    assert_eq!(recorder.calls().recent.count(), 3);
     assert_eq!(recorder.early.count, 0);
 }
 

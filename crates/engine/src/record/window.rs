@@ -60,6 +60,17 @@ pub(crate) struct Part {
     pub(crate) status: BTreeMap<u16, u64>,
     /// Failed requests by kind, in the order of [`FailureKind::ALL`].
     pub(crate) failures: [u64; FailureKind::ALL.len()],
+    /// Messages of calls.
+    pub(crate) messages: Messages,
+}
+
+/// Messages of calls.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    /// How long each of them took that were timed; none where none was.
+    pub(crate) latency: Option<Durations>,
 }
 
 /// Where the counts that go on stood when the present window began.
@@ -192,6 +203,17 @@ impl Part {
         for (sum, count) in self.failures.iter_mut().zip(other.failures) {
             *sum += count;
         }
+        self.messages.add(&other.messages);
+    }
+}
+
+impl Messages {
+    fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.received += other.received;
+        if let Some(more) = &other.latency {
+            self.latency.get_or_insert_with(Durations::new).merge(more);
+        }
     }
 }
 
@@ -227,6 +249,7 @@ impl Standing {
             received: traffic.received.saturating_sub(self.received),
             status: BTreeMap::new(),
             failures: array::from_fn(|kind| counts[kind].saturating_sub(self.failures[kind])),
+            messages: Messages::default(),
         };
         (self.started, self.failures) = (started, counts);
         (self.sent, self.received) = (traffic.sent, traffic.received);

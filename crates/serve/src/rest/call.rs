@@ -25,10 +25,7 @@ use super::{
     answer::{Answered, Content, Fields, Outcome, media_type, status},
     raw,
 };
-use crate::{
-    rpc::{MAX_MESSAGE, Rpc},
-    upstream,
-};
+use crate::{rpc::Rpc, upstream};
 
 /// The prefix of a message: a flag and a length.
 const PREFIX: usize = 5;
@@ -134,11 +131,14 @@ pub(super) struct Messages {
     buffer: BytesMut,
     ended: bool,
     trailers: HeaderMap,
+    /// Most bytes of a message.
+    most: usize,
 }
 
 impl Messages {
-    pub(super) fn new(response: Response<Body>) -> Self {
+    pub(super) fn new(response: Response<Body>, most: usize) -> Self {
         Self {
+            most,
             body: response.into_body(),
             buffer: BytesMut::new(),
             ended: false,
@@ -196,9 +196,10 @@ impl Messages {
                 "the service's message is compressed, though nobody offered to read that",
             ));
         }
-        if length > MAX_MESSAGE {
+        if length > self.most {
+            let most = self.most;
             return Err(Status::resource_exhausted(format!(
-                "the service's message has {length} bytes, where {MAX_MESSAGE} are the most"
+                "the service's message has {length} bytes, where {most} are the most"
             )));
         }
         if self.buffer.len() < PREFIX + length {
@@ -210,8 +211,8 @@ impl Messages {
 }
 
 /// The message of a response that has one.
-pub(super) async fn one(response: Response<Body>) -> Result<Bytes, Status> {
-    one_of(&mut Messages::new(response)).await
+pub(super) async fn one(response: Response<Body>, most: usize) -> Result<Bytes, Status> {
+    one_of(&mut Messages::new(response, most)).await
 }
 
 /// The message of a response that has one, and its trailers.
@@ -252,7 +253,6 @@ pub(super) fn write(
     format: Format,
     out: &mut Vec<u8>,
 ) -> Result<(), Status> {
-    debug_assert!(message.len() <= MAX_MESSAGE);
     let message = DynamicMessage::decode(binding.method().output(), message)
         .map_err(|reason| Status::internal(format!("the service's message is none: {reason}")))?;
     binding.response(&message, format, out).map_err(status)

@@ -9,10 +9,7 @@ use tonic::Status;
 use trilane_grpc::gzip::{self, GzipError};
 
 use super::answer::{Answered, Content, Refusal};
-use crate::{
-    app::{MIN_GZIP, accepts_gzip},
-    rpc::MAX_MESSAGE,
-};
+use crate::app::{MIN_GZIP, accepts_gzip};
 
 const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 
@@ -26,12 +23,12 @@ pub(super) fn refuse(fields: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// Content as it is without its coding, bounded.
-pub(super) fn decode(fields: &HeaderMap, content: Bytes) -> Result<Bytes, Refusal> {
+/// Content as it is without its coding, of at most so many bytes.
+pub(super) fn decode(fields: &HeaderMap, content: Bytes, most: usize) -> Result<Bytes, Refusal> {
     if coding(fields)?.is_none() || content.is_empty() {
         return Ok(content);
     }
-    match gzip::decompress(&content, MAX_MESSAGE) {
+    match gzip::decompress(&content, most) {
         Ok(plain) => Ok(plain.into()),
         Err(GzipError::Limit(limit)) => Err(Refusal::new(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -96,23 +93,29 @@ mod tests {
         fields
     }
 
+    /// Most bytes of the content.
+    const MOST: usize = 100;
+
     #[test]
     fn gzip_is_the_only_coding() {
         let plain = Bytes::from_static(b"{}");
         let coded: Bytes = gzip::compress(&plain).into();
         for values in [&["gzip"][..], &["X-GZIP"], &["identity, gzip"]] {
-            let found = decode(&of(values), coded.clone()).ok().unwrap();
+            let found = decode(&of(values), coded.clone(), MOST).ok().unwrap();
             assert_eq!(found, plain, "{values:?}");
         }
         for values in [&[][..], &["identity"], &[""]] {
-            let found = decode(&of(values), plain.clone()).ok().unwrap();
+            let found = decode(&of(values), plain.clone(), MOST).ok().unwrap();
             assert_eq!(found, plain, "{values:?}");
         }
         for values in [&["br"][..], &["gzip", "gzip"], &["gzip, deflate"]] {
-            assert!(decode(&of(values), coded.clone()).is_err(), "{values:?}");
+            assert!(
+                decode(&of(values), coded.clone(), MOST).is_err(),
+                "{values:?}"
+            );
         }
-        assert!(decode(&of(&["gzip"]), plain).is_err());
-        let bomb = gzip::compress(&vec![0; MAX_MESSAGE + 1]);
-        assert!(decode(&of(&["gzip"]), bomb.into()).is_err());
+        assert!(decode(&of(&["gzip"]), plain, MOST).is_err());
+        let bomb = gzip::compress(&[0; MOST + 1]);
+        assert!(decode(&of(&["gzip"]), bomb.into(), MOST).is_err());
     }
 }

@@ -7,6 +7,7 @@ mod answer;
 mod call;
 mod coding;
 pub(crate) mod connect;
+mod duplex;
 mod raw;
 mod stream;
 mod upload;
@@ -46,7 +47,7 @@ const OPENAPI: &str = "/openapi.json";
 pub(crate) struct Gateway {
     rpc: Rpc,
     services: Arc<Services>,
-    /// WebSockets, which outlive the requests that opened them.
+    /// WebSockets, and content that is read while its answer is sent: they outlive what began them.
     sockets: TaskTracker,
 }
 
@@ -115,6 +116,9 @@ where
     };
     if let Some(form) = exchange.wants_connect() {
         return connect::handle(exchange, form, body, fields);
+    }
+    if let Some(found) = exchange.wants_duplex() {
+        return duplex::handle(exchange, found, body, fields);
     }
     let waiting = connection.wait();
     Answer::later(async move {
@@ -185,7 +189,7 @@ impl Exchange {
         let message = self.message(found, body).await?;
         let called = call::start(self, &found.binding, call::whole(&message)).await?;
         let metadata = call::metadata(&called);
-        let answer = call::one(called).await?;
+        let answer = call::one(called, self.max_message()).await?;
         Ok(call::content(&found.binding, answer, format)?.with_all(metadata))
     }
 
@@ -198,7 +202,8 @@ impl Exchange {
             let message = self.message(found, body).await?;
             let called = call::start(self, &found.binding, call::whole(&message)).await?;
             let metadata = call::metadata(&called);
-            let answered = raw::stream(Messages::new(called), found.binding.clone()).await?;
+            let messages = Messages::new(called, self.max_message());
+            let answered = raw::stream(messages, found.binding.clone()).await?;
             return Ok(answered.with_all(metadata));
         }
         let framing = Framing::accepted(self.field(ACCEPT)).ok_or_else(|| {
@@ -208,7 +213,8 @@ impl Exchange {
         let called = call::start(self, &found.binding, call::whole(&message)).await?;
         let metadata = call::metadata(&called);
         let (binding, services) = (found.binding.clone(), self.gateway.services.clone());
-        let lines = Lines::new(Messages::new(called), binding, services, framing);
+        let messages = Messages::new(called, self.max_message());
+        let lines = Lines::new(messages, binding, services, framing);
         Ok(
             Answered::new(framing.media_type(), Content::Stream(Body::new(lines)))
                 .with(VARY, HeaderValue::from_static("accept"))
@@ -236,7 +242,7 @@ impl Exchange {
             match cut {
                 Some(cut) if !found.binding.takes_raw() => {
                     let read = |content: &[u8]| found.message(query, Format::Json, content);
-                    upload::send(body, cut, sender, read).await
+                    upload::send(body, self.max_message(), cut, sender, read).await
                 }
                 _ => raw::send(body, sender, found, query, kind.unwrap_or_default()).await,
             }
@@ -244,7 +250,7 @@ impl Exchange {
         let calling = async {
             let called = call::start(self, &found.binding, requests).await?;
             let metadata = call::metadata(&called);
-            Ok::<_, Status>((call::one(called).await?, metadata))
+            Ok::<_, Status>((call::one(called, self.max_message()).await?, metadata))
         };
         tokio::pin!(reading, calling);
         // Both at once: the service reads while the content comes, and may end before that does.
@@ -272,8 +278,9 @@ impl Exchange {
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: Into<BoxError>,
     {
-        let content = upload::collect(body).await?;
-        let content = coding::decode(&self.head.headers, content)?;
+        let most = self.max_message();
+        let content = upload::collect(body, most).await?;
+        let content = coding::decode(&self.head.headers, content, most)?;
         let query = self.head.uri.query();
         if found.binding.takes_raw() {
             let kind = self.field(CONTENT_TYPE).unwrap_or_default();
@@ -311,6 +318,11 @@ impl Exchange {
 
     fn error_format(&self) -> Format {
         self.response_format().unwrap_or(Format::Json)
+    }
+
+    /// Most bytes of a message.
+    fn max_message(&self) -> usize {
+        self.gateway.rpc.max_message()
     }
 
     fn field(&self, name: http::HeaderName) -> Option<&str> {

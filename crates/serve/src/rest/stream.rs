@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use http::HeaderValue;
-use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::{Body as HttpBody, Frame};
 use tokio::time::{Instant, Sleep, sleep};
 use tonic::Status;
 use trilane_transcode::{Binding, Format};
@@ -24,7 +24,7 @@ use crate::services::Services;
 /// A stream that has nothing to say says so this often: who has left is only found out by writing.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Messages that are ready together leave together, up to this many bytes.
-const PIECE: usize = 32 << 10;
+pub(super) const PIECE: usize = 32 << 10;
 
 /// How messages are told apart.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,6 +97,11 @@ impl Framing {
             Self::Events => b":\n\n",
         })
     }
+}
+
+/// What leaves of a stream; nothing is its end.
+pub(super) fn piece(out: Vec<u8>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    Poll::Ready((!out.is_empty()).then(|| Ok(Frame::data(out.into()))))
 }
 
 /// RFC 9110 section 12.4.2; what is no weight counts as 0.
@@ -187,15 +192,11 @@ impl HttpBody for Lines {
         }
         // The next wait begins anew.
         this.heartbeat = None;
-        Poll::Ready((!out.is_empty()).then(|| Ok(Frame::data(out.into()))))
+        piece(out)
     }
 
     fn is_end_stream(&self) -> bool {
         self.ended
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::default()
     }
 }
 

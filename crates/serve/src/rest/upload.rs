@@ -15,7 +15,7 @@ use super::{
     answer::{Refusal, status},
     call::{self, Sent},
 };
-use crate::{app::BoxError, connection::PATIENCE, rpc::MAX_MESSAGE};
+use crate::{app::BoxError, connection::PATIENCE};
 
 /// How content is cut into messages.
 #[derive(Clone, Copy, PartialEq)]
@@ -70,8 +70,8 @@ where
     Ok(None)
 }
 
-/// All of the content.
-pub(super) async fn collect<B>(body: &mut B) -> Result<Bytes, Refusal>
+/// All of the content, which has so many bytes at most.
+pub(super) async fn collect<B>(body: &mut B, most: usize) -> Result<Bytes, Refusal>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
@@ -80,16 +80,16 @@ where
         return Ok(Bytes::new());
     };
     let Some(second) = piece(body).await? else {
-        return match first.len() > MAX_MESSAGE {
-            true => Err(too_large("the content")),
+        return match first.len() > most {
+            true => Err(too_large("the content", most)),
             false => Ok(first),
         };
     };
     let mut all = BytesMut::from(first);
     let mut next = Some(second);
     while let Some(data) = next {
-        if all.len() + data.len() > MAX_MESSAGE {
-            return Err(too_large("the content"));
+        if all.len() + data.len() > most {
+            return Err(too_large("the content", most));
         }
         all.extend_from_slice(&data);
         next = piece(body).await?;
@@ -97,9 +97,11 @@ where
     Ok(all.freeze())
 }
 
-/// Sends the messages of the content to a call while they come, until it or the call ends.
+/// Sends the messages of the content, of at most so many bytes each, to a call while they come, until it or the
+/// call ends.
 pub(super) async fn send<B>(
     body: &mut B,
+    most: usize,
     cut: Cut,
     sender: mpsc::Sender<Sent>,
     read: impl Fn(&[u8]) -> Result<DynamicMessage, Problem>,
@@ -109,11 +111,11 @@ where
     B::Error: Into<BoxError>,
 {
     let outcome = match cut {
-        Cut::Whole => match collect(body).await {
+        Cut::Whole => match collect(body, most).await {
             Ok(content) => pass(&content, &sender, &read).await.map(drop),
             Err(refusal) => Err(refusal),
         },
-        Cut::Lines => lines(body, &sender, &read).await,
+        Cut::Lines => lines(body, most, &sender, &read).await,
     };
     if let Err(refusal) = &outcome {
         // Lest the service take what came for all there is. It may have ended already.
@@ -124,6 +126,7 @@ where
 
 async fn lines<B>(
     body: &mut B,
+    most: usize,
     sender: &mpsc::Sender<Sent>,
     read: &impl Fn(&[u8]) -> Result<DynamicMessage, Problem>,
 ) -> Result<(), Refusal>
@@ -145,8 +148,8 @@ where
             }
         }
         searched = buffer.len();
-        if buffer.len() > MAX_MESSAGE {
-            return Err(too_large("a line of the content"));
+        if buffer.len() > most {
+            return Err(too_large("a line of the content", most));
         }
         match piece(body).await? {
             Some(data) => buffer.extend_from_slice(&data),
@@ -176,9 +179,9 @@ async fn pass(
     Ok(sender.send(Ok(framed)).await.is_ok())
 }
 
-fn too_large(what: &str) -> Refusal {
+fn too_large(what: &str, most: usize) -> Refusal {
     Refusal::new(
         StatusCode::PAYLOAD_TOO_LARGE,
-        Status::resource_exhausted(format!("{what} is longer than {MAX_MESSAGE} bytes")),
+        Status::resource_exhausted(format!("{what} is longer than {most} bytes")),
     )
 }

@@ -113,7 +113,7 @@ impl Exchange {
         let sockets = self.gateway.sockets.clone();
         sockets.spawn(async move {
             let _waiting = self.connection.wait();
-            if let Some(socket) = opened(upgrade).await {
+            if let Some(socket) = opened(upgrade, self.max_message()).await {
                 Session::new(&self, &found, socket).run().await;
             }
         });
@@ -135,7 +135,7 @@ pub(crate) fn echo<B>(
     let connection = connection.clone();
     gateway.sockets.spawn(async move {
         let _waiting = connection.wait();
-        let Some(mut socket) = opened(upgrade).await else {
+        let Some(mut socket) = opened(upgrade, MAX_MESSAGE).await else {
             return;
         };
         // A Close frame is answered by the library, and then nothing more comes.
@@ -186,14 +186,14 @@ fn refuse<B>(
 }
 
 /// The WebSocket; `None` where the peer went away before, which needs no report.
-async fn opened(upgrade: OnUpgrade) -> Option<Socket> {
+async fn opened(upgrade: OnUpgrade, most: usize) -> Option<Socket> {
     let upgraded = timeout(HANDSHAKE_TIMEOUT, upgrade).await.ok()?.ok()?;
     let config = WebSocketConfig::default()
         .read_buffer_size(4 << 10)
         .write_buffer_size(0)
-        .max_write_buffer_size(2 * MAX_MESSAGE)
-        .max_message_size(Some(MAX_MESSAGE))
-        .max_frame_size(Some(MAX_MESSAGE));
+        .max_write_buffer_size(2 * most)
+        .max_message_size(Some(most))
+        .max_frame_size(Some(most));
     let io = TokioIo::new(upgraded);
     Some(WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await)
 }
@@ -305,7 +305,7 @@ impl<'a> Session<'a> {
             let end = tokio::select! {
                 called = &mut calling, if responses.is_none() => match called {
                     Ok(response) => {
-                        responses = Some(Messages::new(response));
+                        responses = Some(Messages::new(response, exchange.max_message()));
                         None
                     }
                     Err(status) => Some(End::Call(status)),

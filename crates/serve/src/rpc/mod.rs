@@ -41,7 +41,8 @@ use crate::{
     worker::Signal,
 };
 
-/// Largest message in bytes, in either direction: what gRPC implementations take by default.
+/// Largest message in bytes, in either direction, where no flag says another: what gRPC implementations take by
+/// default.
 pub(crate) const MAX_MESSAGE: usize = 4 << 20;
 /// A caller that streams may think this long between two messages.
 pub(crate) const THOUGHT: Duration = Duration::from_secs(300);
@@ -76,7 +77,7 @@ struct Own {
 enum Form {
     Grpc,
     Web,
-    /// gRPC-Web with messages in another format than Protocol Buffers.
+    /// gRPC-Web with messages in another format than Protocol Buffers, such as JSON.
     OtherWeb,
 }
 
@@ -148,6 +149,13 @@ impl Rpc {
             Some(deadline) => Box::pin(deadline::keep(deadline, called)),
             None => called,
         }
+    }
+
+    /// Most bytes of a message that is read here, and does not just pass. A lower limit than the usual one is for
+    /// the messages that go on, which are shorter than their JSON.
+    pub(crate) fn max_message(&self) -> usize {
+        let limit = self.upstreams.limits().message.unwrap_or_default();
+        MAX_MESSAGE.max(limit as usize)
     }
 
     /// What looks at the messages of a call. Those for others' services pass as they are.
@@ -285,7 +293,7 @@ where
     B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    let form = match refuse(&request) {
+    let form = match refuse(rpc, &request) {
         Ok(form) => form,
         Err((status, text)) => {
             let mut response = refusal(fields, status, text);
@@ -348,7 +356,7 @@ fn answer<B>(connection: &Arc<Connection>, called: Calling, fields: HeaderMap) -
     })
 }
 
-fn refuse<B>(request: &Request<B>) -> Result<Form, (StatusCode, &'static str)> {
+fn refuse<B>(rpc: &Rpc, request: &Request<B>) -> Result<Form, (StatusCode, &'static str)> {
     let Some(form) = form(request.headers()) else {
         return Err((
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -362,7 +370,8 @@ fn refuse<B>(request: &Request<B>) -> Result<Form, (StatusCode, &'static str)> {
             "gRPC calls are POST requests",
         ));
     }
-    if form == Form::OtherWeb {
+    // Those for others' services pass as they are.
+    if form == Form::OtherWeb && rpc.upstreams.find(request.uri().path()).is_none() {
         return Err((
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "messages of gRPC-Web are application/grpc-web+proto or application/grpc-web-text+proto",

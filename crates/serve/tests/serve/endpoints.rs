@@ -2,25 +2,9 @@
 
 use std::{collections::BTreeSet, io::Read, time::Instant};
 
-use crate::common::{Client, VERSIONS, run, start};
+use crate::common::over_every_version;
 use http::{Method, Request};
 use serde_json::Value;
-
-/// Runs a check with a fresh connection of every version.
-macro_rules! over_every_version {
-    ($($name:ident($client:ident, $version:ident) $body:block)*) => {$(
-        #[test]
-        fn $name() {
-            let target = start();
-            run(async {
-                for $version in VERSIONS {
-                    let mut $client = Client::connect(&target, $version).await;
-                    $body
-                }
-            });
-        }
-    )*};
-}
 
 over_every_version! {
     hello_is_eleven_bytes(client, version) {

@@ -37,7 +37,7 @@ fn as_many_messages_are_under_way_as_may_be_and_each_is_timed_to_its_answer() {
     flight.end(Some(&[("grpc-status", "0")]));
     let recorder = &mut flight.tally.recorder;
     assert_eq!((recorder.ok, recorder.early.count), (1, 0));
-    let latency = recorder.calls().message.summary();
+    let latency = recorder.calls().recent.summary();
     let near = |found: Option<f64>, ms: f64| {
         let found = found.unwrap();
         assert!((found * 1e3 - ms).abs() < 0.05 * ms, "{found} {ms}");

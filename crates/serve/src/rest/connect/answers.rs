@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use http::HeaderMap;
-use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::{Body as HttpBody, Frame};
 use prost_reflect::MessageDescriptor;
 use tonic::{Code, Status};
 use trilane_grpc::gzip;
@@ -19,10 +19,16 @@ use super::{
     envelope::{COMPRESSED, Fault, PREFIX},
     written,
 };
-use crate::{app, rest::call::Messages, services::Services, upstream};
+use crate::{
+    app,
+    rest::{
+        call::Messages,
+        stream::{PIECE, piece},
+    },
+    services::Services,
+    upstream,
+};
 
-/// Messages that are ready together leave together, up to this many bytes.
-const PIECE: usize = 32 << 10;
 /// The flag of the envelope that ends a stream.
 const END: u8 = 2;
 
@@ -119,14 +125,10 @@ impl HttpBody for Answers {
             end(&this.services, status.as_ref(), trailers, &mut out);
             this.ended = true;
         }
-        Poll::Ready((!out.is_empty()).then(|| Ok(Frame::data(out.into()))))
+        piece(out)
     }
 
     fn is_end_stream(&self) -> bool {
         self.ended
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::default()
     }
 }

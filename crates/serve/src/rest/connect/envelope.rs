@@ -15,7 +15,7 @@ use tonic::Status;
 use trilane_transcode::Format;
 
 use super::{Codec, encoded, gunzip};
-use crate::{app::BoxError, rest::call, rpc::MAX_MESSAGE};
+use crate::{app::BoxError, rest::call};
 
 /// Bytes before a message.
 pub(super) const PREFIX: usize = 5;
@@ -127,9 +127,10 @@ where
                 )));
             }
         };
-        if length > MAX_MESSAGE {
+        let most = self.codec.most;
+        if length > most {
             return Err(Status::resource_exhausted(format!(
-                "a message of {length} bytes; {MAX_MESSAGE} are the most"
+                "a message of {length} bytes; {most} are the most"
             )));
         }
         if self.buffer.len() < PREFIX + length {
@@ -142,7 +143,7 @@ where
         self.buffer.advance(PREFIX);
         let mut message = self.buffer.split_to(length).freeze();
         if is_compressed && !message.is_empty() {
-            message = gunzip(&message)?;
+            message = gunzip(&message, most)?;
         }
         if self.codec.format == Format::Json {
             message = encoded(&self.input, &message)?;
@@ -179,7 +180,7 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::*;
-    use crate::services::Services;
+    use crate::{rpc::MAX_MESSAGE, services::Services};
 
     struct Pieces(VecDeque<Bytes>);
 
@@ -208,6 +209,7 @@ mod tests {
             format,
             gunzip: true,
             gzip: false,
+            most: MAX_MESSAGE,
         };
         let pieces = content.chunks(size).map(Bytes::copy_from_slice).collect();
         let mut envelopes = Envelopes::new(Pieces(pieces), codec, method.input(), Fault::default());

@@ -21,8 +21,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The message, and what it is written in.
-pub(super) fn message(asked: Option<&str>) -> Result<(Format, Bytes), Refusal> {
+/// The message, of at most so many bytes, and what it is written in.
+pub(super) fn message(asked: Option<&str>, most: usize) -> Result<(Format, Bytes), Refusal> {
     let parameter = |name| query(asked, name).map(decoded);
     let wrong = |text: String| Err(Refusal::of(Status::invalid_argument(text)));
     let shown = |value: &[u8]| -> String {
@@ -76,7 +76,7 @@ pub(super) fn message(asked: Option<&str>) -> Result<(Format, Bytes), Refusal> {
     match parameter("compression").as_deref() {
         None | Some(b"identity" | b"") => Ok((format, message)),
         Some(b"gzip") if message.is_empty() => Ok((format, message)),
-        Some(b"gzip") => Ok((format, gunzip(&message)?)),
+        Some(b"gzip") => Ok((format, gunzip(&message, most)?)),
         Some(other) => Err(Refusal::of(Status::unimplemented(format!(
             "query parameter compression is {}; supported are gzip and identity",
             shown(other)
@@ -96,8 +96,11 @@ fn decoded(text: &str) -> Cow<'_, [u8]> {
 mod tests {
     use super::*;
 
+    /// Most bytes of a message.
+    const MOST: usize = 1000;
+
     fn found(query: &str) -> (Format, Bytes) {
-        message(Some(query)).unwrap_or_else(|refusal| panic!("{query}: {}", refusal.status()))
+        message(Some(query), MOST).unwrap_or_else(|refusal| panic!("{query}: {}", refusal.status()))
     }
 
     #[test]
@@ -142,7 +145,7 @@ mod tests {
             ),
             ("encoding=json&message=a&compression=gzip", "gzip"),
         ] {
-            let refusal = message(Some(query)).unwrap_err();
+            let refusal = message(Some(query), MOST).unwrap_err();
             let text = refusal.status().message();
             assert!(text.contains(word), "{query}: {text}");
         }

@@ -41,7 +41,7 @@ use super::{
 use crate::{
     app::{self, Answer, BoxError, drain},
     connection::{LINGER, PATIENCE},
-    rpc::{MAX_MESSAGE, Patient, THOUGHT},
+    rpc::{Patient, THOUGHT},
     upstream,
 };
 
@@ -80,6 +80,8 @@ struct Codec {
     gunzip: bool,
     /// Whether messages may be compressed that go.
     gzip: bool,
+    /// Most bytes of a message.
+    most: usize,
 }
 
 impl Exchange {
@@ -185,17 +187,17 @@ impl Exchange {
         B::Error: Into<BoxError>,
     {
         let is_compressed = is_gzip(&self.head.headers, &CONTENT_ENCODING)?;
-        let content = upload::collect(body).await;
+        let content = upload::collect(body, self.max_message()).await;
         // With the HTTP status that Connect has for the code.
         let mut content = content.map_err(|refusal| Refusal::of(refusal.status().clone()))?;
         if is_compressed && !content.is_empty() {
-            content = gunzip(&content)?;
+            content = gunzip(&content, self.max_message())?;
         }
         self.connect_one(method, format, content).await
     }
 
     async fn connect_query(&self, method: &MethodDescriptor) -> Outcome {
-        let (format, message) = get::message(self.head.uri.query())?;
+        let (format, message) = get::message(self.head.uri.query(), self.max_message())?;
         self.connect_one(method, format, message).await
     }
 
@@ -218,7 +220,7 @@ impl Exchange {
             return Err(Refusal::of(or_internal(status)).with_all(trailers));
         }
         let mut fields = upstream::to_connect(called.headers(), "");
-        let mut messages = Messages::new(called);
+        let mut messages = Messages::new(called, self.max_message());
         let answer = call::one_of(&mut messages).await;
         fields.extend(upstream::to_connect(messages.trailers(), TRAILER));
         match answer.and_then(|message| self.connect_content(method, format, message)) {
@@ -279,6 +281,7 @@ impl Exchange {
             format,
             gunzip,
             gzip: app::accepts_gzip(&self.head.headers, &STREAM_ACCEPT),
+            most: self.max_message(),
         };
         let fault = Fault::default();
         let patience = match method.is_client_streaming() {
@@ -307,7 +310,7 @@ impl Exchange {
         let fields = upstream::to_connect(called.headers(), "");
         let compresses = codec.gzip;
         let answers = Answers::new(
-            Messages::new(called),
+            Messages::new(called, self.max_message()),
             codec,
             method.output(),
             self.gateway.services.clone(),
@@ -382,8 +385,8 @@ fn is_gzip(fields: &HeaderMap, name: &HeaderName) -> Result<bool, Status> {
     }
 }
 
-fn gunzip(content: &[u8]) -> Result<Bytes, Status> {
-    match gzip::decompress(content, MAX_MESSAGE) {
+fn gunzip(content: &[u8], most: usize) -> Result<Bytes, Status> {
+    match gzip::decompress(content, most) {
         Ok(content) => Ok(content.into()),
         Err(error @ GzipError::Limit(_)) => Err(Status::resource_exhausted(error.to_string())),
         Err(error) => Err(Status::invalid_argument(error.to_string())),

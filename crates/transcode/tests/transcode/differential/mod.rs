@@ -12,7 +12,9 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::Value;
-use trilane_transcode::{Format, Found, Router, http_status, status_content};
+use trilane_transcode::{Format, Found, Router, connect, http_status, status_content};
+
+use crate::answers::details;
 
 const SERVICE: &str = "trilane.bindings.v1.Bindings";
 
@@ -231,25 +233,8 @@ fn errors_become_what_vanguard_makes_of_them() {
     set.unwrap();
     let detail = detail.encode_to_vec();
     let value = BASE64_STANDARD.encode(&detail);
-    let names = [
-        "canceled",
-        "unknown",
-        "invalid_argument",
-        "deadline_exceeded",
-        "not_found",
-        "already_exists",
-        "permission_denied",
-        "resource_exhausted",
-        "failed_precondition",
-        "aborted",
-        "out_of_range",
-        "unimplemented",
-        "internal",
-        "unavailable",
-        "data_loss",
-        "unauthenticated",
-    ];
-    for (code, name) in (1..).zip(names) {
+    for code in 1..=16 {
+        let name = connect::code(code);
         let fields = [
             ("fail", name),
             ("fail-type", "trilane.bindings.v1.Inner"),
@@ -257,7 +242,7 @@ fn errors_become_what_vanguard_makes_of_them() {
         ];
         let response: Response = peer.send("GET", "/v1/single/x", &fields, b"");
         assert_eq!(response.status, http_status(code), "{name}");
-        let any = status_with("type.googleapis.com/trilane.bindings.v1.Inner", &detail);
+        let any = details(&[("type.googleapis.com/trilane.bindings.v1.Inner", &detail)]);
         let ours = status_content(code, "as told", &any, &pool, Format::Json);
         let ours: Value = serde_json::from_slice(&ours).unwrap();
         let theirs: Value = serde_json::from_slice(&response.content).unwrap();
@@ -301,14 +286,4 @@ fn content_as_it_is_becomes_what_vanguard_makes_of_it() {
             Some(answer.content_type.as_str())
         );
     }
-}
-
-/// A `google.rpc.Status` with one detail.
-fn status_with(type_url: &str, value: &[u8]) -> Vec<u8> {
-    let mut any = Vec::new();
-    prost::encoding::string::encode(1, &type_url.to_owned(), &mut any);
-    prost::encoding::bytes::encode(2, &value.to_vec(), &mut any);
-    let mut status = Vec::new();
-    prost::encoding::bytes::encode(3, &any, &mut status);
-    status
 }
