@@ -28,13 +28,16 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Those of a machine of which nothing is known but that so many were open at one time.
+    /// Those of a machine of which nothing is known but that so many were open at its last window: as if they had been
+    /// there before.
     pub(crate) fn at_least(open: u64) -> Self {
         Self {
             attempted: open,
             established: open,
             open,
             open_at_most: open,
+            open_at_start: open,
+            established_before: open,
             ..Self::default()
         }
     }

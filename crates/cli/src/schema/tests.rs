@@ -1,5 +1,6 @@
 mod scripted;
 
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;

@@ -170,6 +170,8 @@ fn what_a_machine_had_told_is_kept_when_it_is_lost() {
     let requests = &outcome.requests;
     assert_eq!((requests.started, requests.ok), (REQUESTS, REQUESTS));
     assert_eq!(outcome.latency.service.summary.count, REQUESTS);
+    // Those that were open at its last window.
+    assert_eq!(outcome.connections.established, 12);
     assert_eq!(outcome.status["200"], REQUESTS);
     assert_eq!(outcome.validity.verdict, Verdict::Invalid);
     let reason = &outcome.validity.reasons[0];

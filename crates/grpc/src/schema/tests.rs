@@ -1,3 +1,5 @@
+use std::fs;
+
 use super::*;
 use crate::RpcKind;
 
@@ -265,4 +267,38 @@ fn responses_are_decoded() {
             .to_string()
             .starts_with("the bytes are no trilane.library.v1.Book: ")
     );
+}
+
+#[test]
+fn a_schema_is_compiled_from_copies_of_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let (typed, copies) = (folder.path().join("typed"), folder.path().join("copies"));
+    fs::create_dir_all(typed.join("a/more")).unwrap();
+    fs::create_dir_all(&copies).unwrap();
+    let main =
+        "syntax = \"proto3\"; package a; import \"more/b.proto\"; message M { more.B b = 1; }";
+    fs::write(typed.join("a/m.proto"), main).unwrap();
+    let other = "syntax = \"proto3\"; package more; message B {}";
+    fs::write(typed.join("a/more/b.proto"), other).unwrap();
+    let (files, includes) = ([typed.join("a/m.proto")], [typed.join("a")]);
+    let compile = || Schema::from_proto(&files, &includes);
+    let (schema, names) = trilane_files::recorded(compile);
+    assert!(
+        schema
+            .unwrap()
+            .pool()
+            .get_message_by_name("more.B")
+            .is_some()
+    );
+    assert_eq!(names.len(), 2, "{names:?}");
+    let placed = names.iter().enumerate().map(|(number, name)| {
+        let copy = copies.join(number.to_string());
+        fs::rename(name, &copy).unwrap();
+        (name.clone(), copy)
+    });
+    let placed = placed.collect();
+    fs::remove_dir_all(&typed).unwrap();
+    let schema = trilane_files::with_copies(placed, compile).unwrap();
+    assert!(schema.pool().get_message_by_name("a.M").is_some());
+    assert!(compile().is_err());
 }
