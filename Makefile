@@ -5,13 +5,14 @@ PYTHON ?= python3
 FUZZ_SECONDS ?= 60
 # Parts of `make bench`: forms of experiments/load-generators.toml.
 FORMS ?= h1 h2 h3 large upload threads halting grpc templates rate memory
-# What `make ab` compares and how both are built, how far HEAD may be from BASE, how long a run is, and
-# which of the rows.
+# What `make ab` compares and how both are built, how far HEAD may be from BASE, how long a run of a
+# server is and how many requests a run of an engine sends, and which of the rows.
 BASE ?= main
 HEAD ?= HEAD
 BUILD ?= cargo build --release --package trilane-cli
 BUDGET ?= cpu +5%
 LENGTH ?= 1s
+REQUESTS ?= 50000
 ROWS ?= server-h1 server-h2c server-h3 engine-h1 engine-h2c engine-h3
 # Processes that share the tests in Python; most tests wait more than they compute.
 TEST_PROCESSES ?= 3
@@ -105,7 +106,7 @@ bench: build ## our CPU per request beside wrk, h2load, oha and ghz; FORMS=h1: o
 # The programs of both are built in trees of their own; exits with 3 where a budget is breached.
 ab: $(STAMPS)/extension ## this revision's CPU per request beside that of BASE=main, HTTP/1.1 to HTTP/3; ROWS=engine-h1: one of its rows
 	@AB_BASE='$(BASE)' AB_HEAD='$(HEAD)' AB_BUILD='$(BUILD)' AB_BUDGET='$(BUDGET)' \
-		AB_LENGTH='$(LENGTH)' AB_ARGS='$(ARGS)' .ci/ab $(ROWS)
+		AB_LENGTH='$(LENGTH)' AB_REQUESTS='$(REQUESTS)' AB_ARGS='$(ARGS)' .ci/ab $(ROWS)
 
 lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, import-linter, mypy
 	cargo fmt --all --check

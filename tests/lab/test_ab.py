@@ -382,6 +382,7 @@ def test_trilane_is_compared_with_itself(tmp_path: Path) -> None:
             "AB_BUILD": build,
             "AB_BUDGET": "cpu +900%",
             "AB_LENGTH": "100ms",
+            "AB_REQUESTS": "500",
             "AB_ARGS": f"--blocks 7 --warmup 0s --state {tmp_path} --format json --no-pin",
         },
         stdin=subprocess.DEVNULL,

@@ -3,8 +3,8 @@
 Server CPU per request
     The kernel's clocks of the server's processes (`clock_getcpuclockid(3)`: nanoseconds, ended
     threads included) are read before and after each run, so they cover the run's handshakes and
-    warm-up as well. They are divided by all requests of the run, warm-up
-    included: numerator and denominator span the same time.
+    warm-up as well. They are divided by all requests of the run, warm-up included: numerator and
+    denominator span the same time.
 Others
     CPU time of the whole machine less the server's, the load's and ours: on a busy machine neither
     end is at its limit and still both are slow.
