@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -291,7 +292,7 @@ def _version(spoken: list[str], *, tls: bool) -> str | None:
     return spoken[0] if spoken else None
 
 
-def _refuse(flags: dict[str, object], misplaced: bool, where: str) -> None:
+def _refuse(flags: Mapping[str, object], misplaced: bool, where: str) -> None:
     """Refuse flags that mean nothing where they are misplaced; `where` is what they go with."""
     for flag, value in flags.items():
         if misplaced and value is not None:

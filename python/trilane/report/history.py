@@ -311,7 +311,7 @@ def _step_marks(panel: Panel) -> alt.Chart:
         }
         for series, step in panel.steps
     ]
-    return (
+    marks: alt.Chart = (
         charts.data(rows)
         .mark_rule(strokeWidth=1.5, strokeDash=[5, 4])
         .encode(
@@ -320,3 +320,4 @@ def _step_marks(panel: Panel) -> alt.Chart:
             tooltip=[alt.Tooltip(f"{name}:N") for name in ("arm", "step", "interval", "at")],
         )
     )
+    return marks
