@@ -44,7 +44,7 @@ class Server(socketserver.ThreadingMixIn, HTTPServer):
 Server(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 """
 # Several times the work of everything else that a request costs.
-LIGHT, HEAVY = 1, 20_000
+LIGHT, HEAVY = 1, 100_000
 QUICK = ("-c", "2", "-d", "300ms", "--warmup", "0s", "--no-pin")
 
 

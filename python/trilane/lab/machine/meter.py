@@ -1,9 +1,10 @@
 """What a run cost outside the load process: our server's CPU, and that of all other programs.
 
 Server CPU per request
-    Kernel counters of the server's threads are read before and after each run, so they cover the
-    run's handshakes and warm-up as well. They are divided by all requests of the run, warm-up
-    included: numerator and denominator span the same time.
+    The kernel's clocks of the server's processes (`clock_getcpuclockid(3)`: nanoseconds, ended
+    threads included) are read before and after each run, so they cover the run's handshakes and
+    warm-up as well. They are divided by all requests of the run, warm-up included: numerator and
+    denominator span the same time.
 Others
     CPU time of the whole machine less the server's, the load's and ours: on a busy machine neither
     end is at its limit and still both are slow.
@@ -24,8 +25,6 @@ from trilane.lab.processes.proc import Thread
 
 # Shares of less are noise: the counters of a process step by 10 ms.
 _SHORTEST_S = 0.1
-# A difference of two of them, of one process, is at most so far off.
-_STEPS_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class _Reading:
     threads: Mapping[str, Thread]
     """The threads of the server."""
     server: float
-    """CPU of the server's process, ended threads included."""
+    """CPU of the server's processes, ended threads included."""
     mine: float
     """CPU of this process and of the children it has waited for: the loads."""
     machine: float
@@ -75,14 +74,9 @@ class Meter:
         threads = [
             (thread, before.threads.get(task, Thread())) for task, thread in after.threads.items()
         ]
-        # Counters of live threads are exact to the nanosecond but die with their thread; the
-        # process total keeps the dead ones at 10 ms resolution. Some may have been born meanwhile,
-        # as where a server has a thread for each connection: then the total has more.
-        ended = before.threads.keys() - after.threads.keys()
-        cpu_s = sum(now.cpu_s - then.cpu_s for now, then in threads)
-        total_s = after.server - before.server
-        if ended or total_s - cpu_s > _STEPS_S * len(self._pids):
-            cpu_s = total_s
+        # Not the sum over the threads, of which some may have come and gone meanwhile, as where a
+        # server has one for each connection.
+        cpu_s = after.server - before.server
         mine = after.mine - before.mine + client_s
         others_s = after.machine - before.machine - cpu_s - mine
         requests = run.requests.started + run.requests.warmup.started
@@ -125,7 +119,7 @@ class Meter:
                 threads={
                     task: thread for pid in self._pids for task, thread in proc.threads(pid).items()
                 },
-                server=sum(sum(proc.cpu_seconds(pid)) for pid in self._pids),
+                server=sum(map(proc.exact_cpu_seconds, self._pids)),
                 mine=_usage(resource.RUSAGE_SELF)
                 + _usage(resource.RUSAGE_CHILDREN)
                 + sum(sum(proc.cpu_seconds(pid)) for pid in self._ours),
