@@ -331,3 +331,34 @@ def test_actionlint_finds_nothing(tmp_path: Path) -> None:
     file = workflows / "performance.yml"
     file.write_text(workflow)
     checked("actionlint", "-no-color", "-shellcheck=", "-pyflakes=", str(file))
+
+
+WORK = "i=0; while [ $i -lt {turns} ]; do i=$((i+1)); done\n"
+
+
+def test_a_costlier_commit_fails_the_step_with_its_table_in_the_summary(job: Job) -> None:
+    commits = []
+    for turns in (2_000, 60_000):
+        (job.folder / "work.sh").write_text(WORK.format(turns=turns))
+        job.say("add", "work.sh")
+        commits.append(job.commit())
+    # This time Trilane itself, as it would be installed.
+    program = job.runner / "trilane-ab" / "venv" / "bin" / "python"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    job.environment |= substituted(
+        measure(),
+        base=commits[0],
+        head=commits[1],
+        branch="main",
+        command="sh work.sh",
+        budget="cpu +50%",
+        flags="--blocks 7 --repeat 1 --no-pin",
+    )
+    job.environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    done = job.run(measure()["run"])
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "| breached |" in job.file("summary.md")
+    told = dict(line.split("=", 1) for line in job.file("output").splitlines())
+    assert told["exit-code"] == "3"
+    assert "breached" in Path(told["report"]).read_text(encoding="utf-8")
+    assert len(list(Path(told["state"], "runs").iterdir())) == 1

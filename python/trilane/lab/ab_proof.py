@@ -60,7 +60,7 @@ lies between budget and change is left to the noise, 5 points of 8.
 """
 MOST: Final = 30
 _CALIBRATING_BLOCKS: Final = 14
-WINDOW_S: Final = 0.25
+WINDOW_S: Final = 0.2
 _WARMUP_S: Final = 0.05
 # What the loop of the first revision takes for a request: several times the rest of it.
 _LOOP_S: Final = 4e-4

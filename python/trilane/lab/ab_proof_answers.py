@@ -16,8 +16,9 @@ from trilane.lab.analysis.simulated_noise import Noise
 SCHEMA: Final = "trilane.ab-proof/1"
 PASSES, CAUGHT = 0.98, 0.90
 """Shares that are promised."""
-UNCHANGED, COSTLIER = "unchanged", "costlier"
 Kind: TypeAlias = Literal["unchanged", "costlier"]
+UNCHANGED: Final = "unchanged"
+COSTLIER: Final = "costlier"
 _SIMULATED: Final = 400
 
 

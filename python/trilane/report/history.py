@@ -122,7 +122,9 @@ def panels(history: History) -> list[Panel]:
     for _, group in groupby(history.series, key=lambda each: each.values[-1].question[:-1]):
         series = list(group)
         run, point = series[-1].run, series[-1].arm.point
-        words = [history.experiment, run.form or "", "quick" if run.quick else ""]
+        revision = None if history.branch is None else series[-1].arm.revision
+        of = "" if revision is None else f"of {revision.repository}"
+        words = [history.experiment, run.form or "", of, "quick" if run.quick else ""]
         title = " ".join(word for word in words if word)
         title += "" if point is None else f" at {value_text(point)}"
         title += f", machine {run.machine or formatting.NONE}"
@@ -311,7 +313,7 @@ def _step_marks(panel: Panel) -> alt.Chart:
         }
         for series, step in panel.steps
     ]
-    return (
+    marks: alt.Chart = (
         charts.data(rows)
         .mark_rule(strokeWidth=1.5, strokeDash=[5, 4])
         .encode(
@@ -320,3 +322,4 @@ def _step_marks(panel: Panel) -> alt.Chart:
             tooltip=[alt.Tooltip(f"{name}:N") for name in ("arm", "step", "interval", "at")],
         )
     )
+    return marks

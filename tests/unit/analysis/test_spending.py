@@ -10,6 +10,7 @@ from scipy import stats as scipy_stats
 
 from trilane.lab.analysis import looks, simulated_budgets, simulated_noise, spending
 from trilane.lab.analysis.simulated_noise import Noise
+from trilane.lab.analysis.stats import Floats
 from trilane.lab.model.comparison import Look
 
 PLAN = looks.planned(30, budgets=True)
@@ -60,9 +61,9 @@ def test_no_look_is_planned_that_could_decide_nothing(most: int) -> None:
     assert all(spending.smallest_p(look.blocks) <= (look.side or 0) for look in planned)
 
 
-def ratios(centre: float, blocks: int = 10, spread: float = 0.01) -> spending.Floats:
+def ratios(centre: float, blocks: int = 10, spread: float = 0.01) -> Floats:
     chance = np.random.default_rng(5)
-    return math.log(centre) + chance.normal(0, spread, blocks)
+    return np.asarray(math.log(centre) + chance.normal(0, spread, blocks), dtype=np.float64)
 
 
 def test_the_whole_interval_and_the_test_say_whether_a_budget_is_kept() -> None:

@@ -55,7 +55,7 @@ class Judged:
 
 def spent(part: float) -> float:
     """Chance of a wrong answer that is spent after this part of the blocks, from 0 to 1."""
-    return SIDE * part**POWER
+    return SIDE * float(part**POWER)
 
 
 def levels(blocks: Sequence[int]) -> list[float]:

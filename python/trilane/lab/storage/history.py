@@ -41,10 +41,10 @@ class Value:
         run, point, revision = self.run, self.arm.point or 0, self.arm.revision
         # Numbers are not compared with texts.
         at = (isinstance(point, str), point)
-        whose: object = self.arm.arm
+        of, whose = "", self.arm.arm
         if self.branch is not None and revision is not None:
-            whose = (revision.repository, revision.command)
-        return (run.machine or "", run.form or "", run.quick, at, whose)
+            of, whose = revision.repository, revision.command
+        return (run.machine or "", run.form or "", run.quick, at, of, whose)
 
     @property
     def title(self) -> str:
