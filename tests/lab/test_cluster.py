@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
 import socket
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import trilane.cluster.load
 from e2e.loading import Report, check, codes
 from peers.clusters import Cluster, Ended
 from peers.counted import Counted
@@ -285,3 +288,27 @@ def test_what_listens_but_is_no_scheduler_is_one_line(peers: Peers) -> None:
     ended = Cluster.load_at(address, "http://127.0.0.1:1/").wait()
     assert ended.code == 1
     assert f"what answers at {address} is no scheduler of Dask" in ended.message
+
+
+def test_from_a_notebook_a_load_is_measured(cluster: Cluster, peers: Peers) -> None:
+    """In a program whose loop of asyncio runs already."""
+
+    async def cell() -> bytes:
+        with trilane.cluster.load.Cluster(cluster.address, labels=["big"]) as connected:
+            assert [place.name for place in connected.places()] == ["large"]
+            url = peers["embedded"].url("h1")
+            return connected.measure(["-n", "50", "-c", "2", "--warmup", "0s", url])
+
+    report = json.loads(asyncio.run(cell()))
+    check(report)
+    assert report["requests"]["ok"] == 50
+    assert [worker["name"] for worker in report["workers"]] == ["large"]
+
+
+def test_what_cannot_be_measured_is_raised(cluster: Cluster) -> None:
+    with (
+        trilane.cluster.load.Cluster(cluster.address) as connected,
+        pytest.raises(trilane.cluster.load.ClusterFailed, match="'none'") as failed,
+    ):
+        connected.measure(["-c", "none", "http://127.0.0.1:1/"])
+    assert failed.value.code == 2
