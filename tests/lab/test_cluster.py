@@ -18,6 +18,7 @@ from peers.clusters import Cluster, Ended
 from peers.counted import Counted
 from peers.process import wait_until
 from peers.running import Peers
+from repository import ROOT
 
 # More than any of these tests lasts: what ends such a load is what the test does.
 ENDLESS = ("-d", "600s", "--warmup", "0s")
@@ -91,6 +92,22 @@ def test_certificates_reach_the_workers(cluster: Cluster, peers: Peers, listener
         *("--cacert", str(peer.ca), peer.url(listener)),
     ).wait()
     assert good(ended)["requests"]["ok"] == 100
+
+
+def test_schemas_of_calls_reach_the_workers_with_what_they_import(
+    cluster: Cluster, peers: Peers
+) -> None:
+    proto = ROOT / "proto"
+    ended = cluster.load(
+        *("-n", "30", "-c", "3", "--warmup", "0s", "-b", '{"name": "shelves/1/books/1"}'),
+        *("--grpc", "trilane.library.v1.Library/GetBook", "--proto-path", str(proto)),
+        *(
+            "--proto",
+            str(proto / "trilane/library/v1/library.proto"),
+            peers["embedded"].url("h2c", ""),
+        ),
+    ).wait()
+    assert good(ended)["requests"]["ok"] == 30
 
 
 def test_files_are_those_of_where_the_command_was_typed(
