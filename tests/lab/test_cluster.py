@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
 import socket
@@ -10,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
+import trilane.cluster.load
 from e2e.loading import Report, check, codes
 from peers.clusters import Cluster, Ended
 from peers.counted import Counted
 from peers.process import wait_until
 from peers.running import Peers
+from repository import ROOT
 
 # More than any of these tests lasts: what ends such a load is what the test does.
 ENDLESS = ("-d", "600s", "--warmup", "0s")
@@ -88,6 +92,22 @@ def test_certificates_reach_the_workers(cluster: Cluster, peers: Peers, listener
         *("--cacert", str(peer.ca), peer.url(listener)),
     ).wait()
     assert good(ended)["requests"]["ok"] == 100
+
+
+def test_schemas_of_calls_reach_the_workers_with_what_they_import(
+    cluster: Cluster, peers: Peers
+) -> None:
+    proto = ROOT / "proto"
+    ended = cluster.load(
+        *("-n", "30", "-c", "3", "--warmup", "0s", "-b", '{"name": "shelves/1/books/1"}'),
+        *("--grpc", "trilane.library.v1.Library/GetBook", "--proto-path", str(proto)),
+        *(
+            "--proto",
+            str(proto / "trilane/library/v1/library.proto"),
+            peers["embedded"].url("h2c", ""),
+        ),
+    ).wait()
+    assert good(ended)["requests"]["ok"] == 30
 
 
 def test_files_are_those_of_where_the_command_was_typed(
@@ -285,3 +305,27 @@ def test_what_listens_but_is_no_scheduler_is_one_line(peers: Peers) -> None:
     ended = Cluster.load_at(address, "http://127.0.0.1:1/").wait()
     assert ended.code == 1
     assert f"what answers at {address} is no scheduler of Dask" in ended.message
+
+
+def test_from_a_notebook_a_load_is_measured(cluster: Cluster, peers: Peers) -> None:
+    """In a program whose loop of asyncio runs already."""
+
+    async def cell() -> bytes:
+        with trilane.cluster.load.Cluster(cluster.address, labels=["big"]) as connected:
+            assert [place.name for place in connected.places()] == ["large"]
+            url = peers["embedded"].url("h1")
+            return connected.measure(["-n", "50", "-c", "2", "--warmup", "0s", url])
+
+    report = json.loads(asyncio.run(cell()))
+    check(report)
+    assert report["requests"]["ok"] == 50
+    assert [worker["name"] for worker in report["workers"]] == ["large"]
+
+
+def test_what_cannot_be_measured_is_raised(cluster: Cluster) -> None:
+    with (
+        trilane.cluster.load.Cluster(cluster.address) as connected,
+        pytest.raises(trilane.cluster.load.ClusterFailed, match="'none'") as failed,
+    ):
+        connected.measure(["-c", "none", "http://127.0.0.1:1/"])
+    assert failed.value.code == 2

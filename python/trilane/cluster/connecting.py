@@ -8,6 +8,7 @@ import socket
 import ssl
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,8 @@ from urllib.parse import urlsplit
 
 import dask
 from distributed import Client
-from distributed.comm import connect as comm_connect
 from distributed.comm.addressing import get_address_host_port
+from distributed.comm.core import connect as comm_connect
 from distributed.security import Security
 
 DEFAULT_PORT = 8786
@@ -124,8 +125,9 @@ def knock(address: str, security: Security | None) -> None:
         await comm.close()
 
     try:
-        with quiet():
-            asyncio.run(shake_hands())
+        # In a thread of its own: that of a notebook has a loop that runs already.
+        with quiet(), ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, shake_hands()).result()
     # Of what another protocol says the length of a message is taken.
     except (OSError, ValueError, RuntimeError, MemoryError) as error:
         raise ClusterFailed(
