@@ -121,7 +121,8 @@ def check(report: Report) -> None:
             assert early["requests_rejected"] + early["too_early"] <= early["requests"], early
     # Every report that is not valid says why.
     assert (report["validity"]["verdict"] == "valid") == (report["validity"]["reasons"] == [])
-    assert report["cost"]["peak_rss_bytes"] < MEMORY_LIMIT, report["cost"]
+    # Of machines that were lost none is known.
+    assert (report["cost"]["peak_rss_bytes"] or 0) < MEMORY_LIMIT, report["cost"]
 
 
 class Running:

@@ -13,6 +13,7 @@ import pytest
 from e2e.loading import Report, check, codes
 from peers.clusters import Cluster, Ended
 from peers.counted import Counted
+from peers.process import wait_until
 from peers.running import Peers
 
 # More than any of these tests lasts: what ends such a load is what the test does.
@@ -36,6 +37,25 @@ def counted() -> Iterator[Counted]:
         yield server
 
 
+class Told:
+    """What a load on a cluster has told of itself so far: a line for each second that has come."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "seconds.ndjson"
+        self.flags = ("--ndjson", str(self._file))
+
+    def wait(self) -> None:
+        """Return once a second of it has come from the workers."""
+        wait_until(
+            lambda: self._file.exists() and b"\n" in self._file.read_bytes(), "a second is told"
+        )
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Told:
+    return Told(tmp_path)
+
+
 def good(ended: Ended) -> Report:
     """The report of a load that went well, whatever else the machine was doing."""
     report = ended.report
@@ -53,7 +73,7 @@ def test_a_load_on_two_workers_reads_like_one(cluster: Cluster, peers: Peers) ->
     large, small = report["workers"]
     assert [large["name"], large["threads"], large["cores"]] == ["large", 2, 2]
     assert [small["name"], small["threads"], small["cores"]] == ["small", 1, 1]
-    assert large["requests"]["ok"] + small["requests"]["ok"] == 3000
+    assert large["ok"] + small["ok"] == 3000
     assert {worker["lost"] for worker in (large, small)} == {None}
     for worker in (large, small):
         # One clock of one kernel: the true offset is none.
@@ -171,13 +191,13 @@ def test_a_killed_coordinator_takes_its_load_with_it(cluster: Cluster, counted: 
 
 @pytest.mark.parametrize("victim", ["worker", "whole command"])
 def test_a_killed_worker_makes_the_run_invalid_and_keeps_the_rest(
-    counted: Counted, victim: str
+    counted: Counted, told: Told, victim: str
 ) -> None:
     with Cluster() as cluster:
         cluster.worker("stays")
         killed = cluster.worker("goes")
-        loading = cluster.load("-d", "8s", "--warmup", "0s", *GENTLE, counted.url)
-        counted.until(lambda seen: seen.requests > 150)
+        loading = cluster.load("-d", "8s", "--warmup", "0s", *GENTLE, *told.flags, counted.url)
+        told.wait()
         if victim == "worker":
             os.kill(killed.pid, signal.SIGKILL)
         else:
@@ -201,12 +221,12 @@ def test_a_killed_worker_makes_the_run_invalid_and_keeps_the_rest(
             assert counted.connections == connections + 2
 
 
-def test_a_worker_that_hangs_is_lost(counted: Counted) -> None:
+def test_a_worker_that_hangs_is_lost(counted: Counted, told: Told) -> None:
     with Cluster() as cluster:
         cluster.worker("stays")
         pid = cluster.worker("hangs").pid
-        loading = cluster.load("-d", "15s", "--warmup", "0s", *GENTLE, counted.url)
-        counted.until(lambda seen: seen.requests > 50)
+        loading = cluster.load("-d", "15s", "--warmup", "0s", *GENTLE, *told.flags, counted.url)
+        told.wait()
         os.kill(pid, signal.SIGSTOP)
         try:
             ended = loading.wait()
@@ -220,12 +240,12 @@ def test_a_worker_that_hangs_is_lost(counted: Counted) -> None:
         counted.until(lambda seen: seen.open == 0)
 
 
-def test_without_its_scheduler_a_load_ends_by_itself(counted: Counted) -> None:
+def test_without_its_scheduler_a_load_ends_by_itself(counted: Counted, told: Told) -> None:
     with Cluster() as cluster:
         cluster.worker("one")
         cluster.worker("two")
-        loading = cluster.load(*ENDLESS, *GENTLE, counted.url)
-        counted.until(lambda seen: seen.requests > 150)
+        loading = cluster.load(*ENDLESS, *GENTLE, *told.flags, counted.url)
+        told.wait()
         cluster.scheduler.kill()
         # The load would go on for minutes: that its connections close is what is tested.
         counted.until(lambda seen: seen.open == 0)
@@ -237,12 +257,12 @@ def test_without_its_scheduler_a_load_ends_by_itself(counted: Counted) -> None:
     assert report["requests"]["ok"] > 0
 
 
-def test_a_scheduler_that_hangs_ends_the_load_too(counted: Counted) -> None:
+def test_a_scheduler_that_hangs_ends_the_load_too(counted: Counted, told: Told) -> None:
     """No connection closes then: only the clock's silence tells."""
     with Cluster() as cluster:
         cluster.worker("one")
-        loading = cluster.load(*ENDLESS, *GENTLE, counted.url)
-        counted.until(lambda seen: seen.requests > 50)
+        loading = cluster.load(*ENDLESS, *GENTLE, *told.flags, counted.url)
+        told.wait()
         cluster.scheduler.send_signal(signal.SIGSTOP)
         try:
             counted.until(lambda seen: seen.open == 0)

@@ -29,7 +29,9 @@ class Worker:
     @property
     def pid(self) -> int:
         """Of the process that carries out loads; its parent starts it again when it ends."""
-        children = Path(f"/proc/{self.command.pid}/task/{self.command.pid}/children").read_text()
+        # A thread of Dask's starts it.
+        threads = Path(f"/proc/{self.command.pid}/task").iterdir()
+        children = " ".join((thread / "children").read_text() for thread in threads)
         for child in map(int, children.split()):
             if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
                 return child

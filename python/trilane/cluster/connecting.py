@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import dask
 from distributed import Client
-from distributed.comm import connect as comm_connect
 from distributed.comm.addressing import get_address_host_port
+from distributed.comm.core import connect as comm_connect
 from distributed.security import Security
 
 DEFAULT_PORT = 8786

@@ -396,7 +396,8 @@ def _told(
             "cores": place.cores,
             "first": share.first,
             "count": share.count,
-            "clock_offset_s": ready.offset.offset / 1e9,
+            # How far its clock is ahead of the scheduler's: in the result as a person sees it.
+            "clock_offset_s": -ready.offset.offset / 1e9,
             "clock_error_s": ready.offset.error / 1e9,
         }
         for place, share, ready in zip(places, shares, readies, strict=True)

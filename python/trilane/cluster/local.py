@@ -43,7 +43,9 @@ def start(
                 threads_per_worker=threads or max(1, CPU_COUNT // max(1, workers)),
                 host=host,
                 scheduler_port=port,
-                dashboard_address=None,
+                # Its pages are served in any case: where nobody else is, at any port.
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
                 security=security,
                 resources=dict.fromkeys(labels, 1),
                 silence_logs=logging.CRITICAL,

@@ -187,7 +187,7 @@ def test_several_machines_are_a_table() -> None:
     page = single.render(msgspec.convert({**run(histogram=True), "workers": workers}, Run))
     assert '<a href="#workers">Workers</a>' in page
     assert EVIL not in page
-    for cell in ("12,000", "1,200.0", "1 ms", "12.5 µs", "25%", "250 µs", "its power went"):
+    for cell in ("12,000", "1,200.0", "1.00 ms", "12.5 µs", "25%", "250 µs", "its power went"):
         assert f">{cell}<" in page, cell
     assert "#workers" not in single.render(made())
 
