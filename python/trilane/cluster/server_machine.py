@@ -152,7 +152,7 @@ class ServerMachine:
             try:
                 # An actor keeps the client that is the current one when it is first called.
                 with client.as_current():
-                    actor = future.result(timeout=_ACTOR_S)
+                    actor: Any = future.result(timeout=_ACTOR_S)
                     actor.ready().result(_ACTOR_S)
             except Exception as error:
                 raise TargetFailed(f"the worker at {address} holds no servers: {error}") from error
