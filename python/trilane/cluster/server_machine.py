@@ -50,6 +50,10 @@ class Servers:
         self._stacks: dict[int, contextlib.ExitStack] = {}
         self._ends = weakref.finalize(self, _close_all, self._stacks)
 
+    def ready(self) -> bool:
+        """Whether it is there, which it is where this answers."""
+        return True
+
     def open(
         self, name: str, versions: Collection[str], threads: int | None, flags: Sequence[str]
     ) -> _Opened:
@@ -146,7 +150,10 @@ class ServerMachine:
         )
         try:
             try:
-                actor = future.result(timeout=_ACTOR_S)
+                # An actor keeps the client that is the current one when it is first called.
+                with client.as_current():
+                    actor: Any = future.result(timeout=_ACTOR_S)
+                    actor.ready().result(_ACTOR_S)
             except Exception as error:
                 raise TargetFailed(f"the worker at {address} holds no servers: {error}") from error
             yield cls(host, actor)
