@@ -83,6 +83,11 @@ fn compiled(files: &[PathBuf], includes: &[PathBuf]) -> Result<Schema, SchemaErr
         Err(SchemaError::Edition { text, roots }) => (text, roots),
         found => return found,
     };
+    if trilane_files::are_shared() {
+        return Err(SchemaError::Unreadable(format!(
+            "{text}; on a cluster only a descriptor set or reflection does"
+        )));
+    }
     match protoc::compile(files, &roots, known_files()) {
         Ok(set) => Schema::from_descriptor_set("what protoc made", &set),
         Err(protoc::Failure::Absent) => Err(SchemaError::Edition { text, roots }),

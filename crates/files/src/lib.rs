@@ -101,6 +101,11 @@ pub fn are_copies() -> bool {
     FILES.with_borrow(|files| files.copies.is_some())
 }
 
+/// Whether files are read in order to be read elsewhere as well: they are recorded, or copies stand for them.
+pub fn are_shared() -> bool {
+    FILES.with_borrow(|files| files.copies.is_some() || files.read.is_some())
+}
+
 /// A file has been read otherwise than by [`read`].
 pub fn note(path: &Path) {
     FILES.with_borrow_mut(|files| {

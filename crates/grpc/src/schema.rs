@@ -412,7 +412,7 @@ fn imported_in_edition(error: &protox::Error, roots: &[PathBuf]) -> Option<Strin
     let name = error.file()?;
     let text = roots
         .iter()
-        .find_map(|root| fs::read_to_string(root.join(name)).ok())?;
+        .find_map(|root| trilane_files::read_to_string(&root.join(name)).ok())?;
     edition(&text).map(|edition| not_compiled(name, edition))
 }
 

@@ -29,7 +29,8 @@ pub(crate) struct Counts {
     told: (u64, u64),
     pub(crate) encoding: Spent,
     pub(crate) decoding: Spent,
-    /// The last response, where responses are kept.
+    /// The last response, where responses are kept: by a run of one machine alone.
+    #[serde(skip)]
     pub(crate) response: Option<Box<Response>>,
 }
 

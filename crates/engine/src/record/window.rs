@@ -65,7 +65,7 @@ pub(crate) struct Part {
 }
 
 /// Messages of calls.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Messages {
     pub(crate) sent: u64,
     pub(crate) received: u64,
@@ -151,6 +151,8 @@ impl<D> Window<D> {
             part.started,
             part.sent,
             part.received,
+            part.messages.sent,
+            part.messages.received,
         ];
         let mut counts = counts.iter().chain(part.status.values());
         counts.all(|count| *count <= MOST)
