@@ -310,6 +310,8 @@ def test_what_a_client_spends_on_a_request_is_counted_by_the_server(
         spent_s = run["cost"]["user_s"] + run["cost"]["system_s"]
         per_request = pytest.approx(1e6 * spent_s / (2 * REQUESTS))
         assert run["cost"]["cpu_us_per_request"] == per_request
+        [busy] = run["cost"]["busy"]
+        assert 0 < busy <= 1
 
 
 def test_a_client_that_asks_nothing_is_told_so(repository: Repository) -> None:

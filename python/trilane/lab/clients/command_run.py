@@ -254,7 +254,8 @@ def _run_of(
             context_switches=process.context_switches,
             syscalls=None,
             peak_rss_bytes=process.peak_rss_bytes,
-            busy=[],
+            # Of one CPU: how many the client could use is not known.
+            busy=[min(1.0, (user_s + system_s) / window_s)] if counted and window_s else [],
         ),
         elapsed_s=window_s,
         process=process,
