@@ -97,6 +97,21 @@ def test_a_gate_is_met_or_breached_only_by_the_whole_interval(
     assert [row.met for row in result(THREE, expect=(gate,)).expect] == [met]
 
 
+def test_a_budget_is_judged_by_itself_at_the_level_of_its_look() -> None:
+    gate = Expect.forbid("requests_per_s", "h2", "h1", 1.4, above=True)
+    planned = looks.planned(30, budgets=True)
+    race = races.race(THREE, blocks=30, looks=planned, budgets=(gate,))
+    seen = dataclasses.replace(race, samples=[s for s in race.samples if s.block < 10])
+    [row] = result(THREE, points={0.0: seen}, expect=(gate,)).expect
+    assert (row.met, row.level, row.p) == (False, 1 - 2 * 0.00277, 2**-10)
+    assert row.interval is not None
+    assert 1.4 < row.interval[0] < row.interval[1]
+    # A gate that is no budget has the interval of the table, and no test of its own.
+    plain = dataclasses.replace(seen, budgets=())
+    [row] = result(THREE, points={0.0: plain}, expect=(gate,)).expect
+    assert (row.met, row.level, row.p) == (False, None, None)
+
+
 def looked(factors: dict[str, float], blocks: int) -> Observed:
     """A race of at most 30 blocks that looks at its results, of which so many were made."""
     planned = looks.planned(30)

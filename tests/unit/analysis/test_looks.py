@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -13,6 +14,7 @@ from msgspec import structs
 from synthetic import races
 from synthetic.records import altered
 from trilane.lab.analysis import familywise, looks, paired, stats
+from trilane.lab.experiment.form import Expect
 from trilane.lab.model.comparison import Comparison, Look, Ratio
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
@@ -153,3 +155,39 @@ def test_what_is_planned_is_announced() -> None:
     assert looks.announced(looks.planned(8)) == (
         "ends once it is decided: looks after at most 8 blocks"
     )
+
+
+BUDGETS = looks.planned(30, budgets=True)
+
+
+def budgeted(*budgets: Expect, blocks: int = 10, **changes: Any) -> Comparison:
+    """A race of which no look decides the ranking, with budgets; so many blocks were made."""
+    factors = {"h1": 1.0, "h2": 1.025}
+    race = races.race(factors, blocks=30, noise=0.03, looks=BUDGETS, budgets=budgets, **changes)
+    upto = [sample for sample in race.samples if sample.block < blocks]
+    return paired.compare(dataclasses.replace(race, samples=upto))
+
+
+def test_a_run_with_budgets_ends_once_each_is_met_or_breached() -> None:
+    met = Expect.forbid("requests_per_s", "h2", "h1", 0.8, above=False)
+    breached = Expect.forbid("p50", "h1", "h2", 0.8, above=True)
+    open_ = Expect.forbid("requests_per_s", "h2", "h1", 1.025, above=True)
+    made = budgeted(met, breached)
+    assert made.ranking.pairs[0].finding == "undecided"
+    assert made.plan.ended_at == 1
+    assert looks.said(made) == (
+        "ended at the first of four looks, after 10 of at most 30 blocks: more of them decide "
+        "nothing about a budget; intervals 99.3 %, of budgets 99.4 %"
+    )
+    going_on = budgeted(met, open_, blocks=14)
+    assert going_on.plan.ended_at is None
+    assert str(looks.said(going_on)).startswith(
+        "not every budget is decided at the second of four looks, after 14"
+    )
+    assert looks.announced(BUDGETS).startswith("ends once its budgets are decided: looks after 10")
+
+
+def test_a_budget_that_no_block_can_decide_keeps_nothing_going() -> None:
+    untold = Expect.forbid("capacity_per_s", "h2", "h1", 0.8, above=False)
+    gone = Expect.forbid("requests_per_s", "h3", "h1", 0.8, above=False)
+    assert budgeted(untold, gone).plan.ended_at == 1
