@@ -190,7 +190,14 @@ def _carried_out(
             raise Wrong(f"{len(open_)} workers have not ended within {_LIMIT_S:g} s")
         _take(client, order.run, taken)
         done = [index for index, future in open_.items() if future.done()]
-        for index, last in zip(done, client.gather([open_.pop(i) for i in done]), strict=True):
+        try:
+            ended = client.gather([open_.pop(index) for index in done])
+        except RuntimeError as error:
+            raise Wrong(
+                f"{error}: the processes that stand for so many workers, or the scheduler, get too "
+                "little of this machine: type fewer --workers, or try when it has less to do"
+            ) from error
+        for index, last in zip(done, ended, strict=True):
             taken.last[index] = last
             taken.size += len(last[1])
     client.sync(_asked(client, "trilane_end"), run=order.run)
