@@ -22,7 +22,6 @@ from urllib.parse import unquote
 
 import grpc
 from google.protobuf import descriptor_pb2, json_format
-from google.protobuf.internal.encoder import _VarintBytes
 
 _LENGTH = struct.Struct(">I")
 _SERVICE = "connectrpc/conformance/v1/service.proto"
@@ -91,7 +90,7 @@ class _Client:
             raise _InexpressibleError(f"{len(messages)} messages in a call that has one")
         argv: list[str] = []
         if messages:
-            content = b"".join(_VarintBytes(len(each)) + each for each in messages)
+            content = b"".join(_varint(len(each)) + each for each in messages)
             argv += ["--message-format", "delimited", "-b", "@" + _file(folder / "body", content)]
         if streams:
             argv += ["--messages", str(len(messages))]
@@ -180,6 +179,15 @@ class _Client:
 def _decoded(text: str) -> bytes:
     """Base64, with or without padding."""
     return base64.b64decode(text + "=" * (-len(text) % 4))
+
+
+def _varint(number: int) -> bytes:
+    """A number in groups of seven bits, the lowest first."""
+    groups = bytearray()
+    while number > 0x7F:
+        groups.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*groups, number])
 
 
 def _file(path: Path, content: bytes) -> str:
