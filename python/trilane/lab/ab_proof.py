@@ -259,6 +259,8 @@ def prove(
             file.write(msgspec.json.encode(answer) + b"\n")
         answers.append(answer)
         say(_told(answer, answers, count))
+        if answer.ratio is None:
+            say(f"  {'; '.join(reason.text for reason in result.validity.reasons)}")
     return plan, answers
 
 
