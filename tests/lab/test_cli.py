@@ -405,9 +405,9 @@ def test_calls_are_raced(tmp_path: Path) -> None:
     made = json.loads(done.stdout)
     assert [arm["name"] for arm in made["arms"]] == ["h2", "h3"]
     kept = [json.loads(file.read_text()) for file in tmp_path.glob("runs/*/runs/*.json")]
-    calls = [run["result"]["grpc"] for run in kept if run.get("result")]
-    assert len(calls) == 4
-    for call in calls:
+    # One of each block is run twice, for the noise floor.
+    assert len(kept) == 6
+    for call in (run["grpc"] for run in kept):
         assert call["method"] == "trilane.library.v1.Library/GetBook"
         assert set(call["status"]) == {"OK"}
         assert call["messages"]["received"] == call["status"]["OK"] > 0

@@ -63,7 +63,7 @@ fn answers_may_be_fewer_or_more_than_messages() {
     flight.message(b"");
     flight.end(Some(&[("grpc-status", "0")]));
     assert_eq!(flight.tally.recorder.ok, 1);
-    assert_eq!(flight.tally.recorder.calls().message.count(), 2);
+    assert_eq!(flight.tally.recorder.calls().recent.count(), 2);
 
     let three_each = conversation(2, |options| options.calls.answers = Answers::Each(3));
     let mut flight = Flight::new(&three_each);
@@ -76,7 +76,7 @@ fn answers_may_be_fewer_or_more_than_messages() {
         flight.advance(&mut peer);
         assert_eq!(peer.messages(), sent);
     }
-    assert_eq!(flight.tally.recorder.calls().message.count(), 2);
+    assert_eq!(flight.tally.recorder.calls().recent.count(), 2);
 
     let any = conversation(50, |options| options.calls.answers = Answers::Any);
     let mut flight = Flight::new(&any);
@@ -115,7 +115,7 @@ fn messages_leave_at_their_rate_and_are_timed_from_when_they_were_due() {
     assert_eq!(peer.messages(), 4, "what was due is not forgotten");
     flight.now = 8 * MILLISECOND;
     flight.message(b"");
-    let latency = flight.tally.recorder.calls().message.summary();
+    let latency = flight.tally.recorder.calls().recent.summary();
     assert_eq!(latency.count, 3);
     let most = latency.max.unwrap();
     assert!((0.0069..0.0071).contains(&most), "{most}");
@@ -177,7 +177,7 @@ fn a_stream_of_the_server_that_has_lasted_long_enough_is_given_up_and_ok() {
     let recorder = &mut flight.tally.recorder;
     assert_eq!((recorder.ok, recorder.calls().received), (1, 3));
     // Both of one read have come 3 ms after the begin: none took nothing.
-    let latency = recorder.calls().message.summary();
+    let latency = recorder.calls().recent.summary();
     assert_eq!(latency.count, 3);
     assert!(
         (0.00099..0.00101).contains(&latency.min.unwrap()),
