@@ -203,9 +203,10 @@ def test_a_server_on_a_unix_socket_is_called(tmp_path: Path) -> None:
 def test_messages_have_gates_and_seconds(peers: Peers, tmp_path: Path) -> None:
     file = tmp_path / "seconds.ndjson"
     span = ["-d", "2500ms", "--warmup", "100ms", "-c", "2", "-m", "2"]
-    watching = (peers["embedded"], "h2c", WATCH, *span)
     gates = ["--fail-if", "received_rate<1", "--fail-if", "message_p50>1h"]
-    run = grpc(*watching, "--ndjson", str(file), *gates, body=_ENDLESS)
+    embedded = peers["embedded"]
+    told = ["--ndjson", str(file)]
+    run = grpc(embedded, "h2c", WATCH, *span, *told, *gates, body=_ENDLESS)
     messages = run.good["grpc"]["messages"]
     assert run.code in {0, 4}
     rows = [json.loads(line)["messages"] for line in file.read_text().splitlines()]
@@ -215,9 +216,8 @@ def test_messages_have_gates_and_seconds(peers: Peers, tmp_path: Path) -> None:
         assert row["received_per_s"] == pytest.approx(row["received"], rel=0.2)
         latency = run.good["grpc"]["message_latency"]
         assert 0 < row["latency"]["p50"] <= row["latency"]["max"] <= latency["max"]
-    breached = grpc(
-        *watching, "--fail-if", "received_rate>1", "--fail-if", "message_max>=1us", body=_ENDLESS
-    )
+    gates = ["--fail-if", "received_rate>1", "--fail-if", "message_max>=1us"]
+    breached = grpc(embedded, "h2c", WATCH, *span, *gates, body=_ENDLESS)
     assert breached.code == 3
     assert "received_rate>1 is true: it is" in breached.err
     assert "messages/s" in breached.err
