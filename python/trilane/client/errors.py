@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from _socket import gaierror
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 if TYPE_CHECKING:
     from trilane.client._inheriting import (
@@ -94,6 +94,16 @@ class Error(Exception):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
+
+    def __copy__(self) -> Self:
+        # As copy.copy does by itself, unless others have told copyreg how: with tblib, which Dask
+        # imports, a copy shares `__dict__` and keeps the traceback.
+        reduced: Any = self.__reduce__()
+        kind, args, *state = reduced
+        copied: Self = kind(*args)
+        for attributes in state:
+            copied.__dict__.update(attributes)
+        return copied
 
 
 class LocalError(Error):

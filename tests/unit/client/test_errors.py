@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 import http.client
 import pickle
 import signal
@@ -10,6 +11,7 @@ import socket
 import ssl
 
 import pytest
+from tblib import pickling_support
 
 from trilane._core import Decoder
 from trilane.client import errors
@@ -54,6 +56,22 @@ def test_an_error_can_be_copied_and_sent_to_another_process(kind: str) -> None:
         assert type(again) is type(error)
         assert repr(again) == repr(error)
         assert vars(again) == vars(error)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_copy_is_its_own_where_tblib_is_installed(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is in each process that has imported Dask."""
+    error = errors.of(kind, "it broke", 5, 7, True)
+    monkeypatch.setitem(copyreg.dispatch_table, type(error), pickling_support.pickle_exception)
+    with pytest.raises(type(error)) as caught:
+        raise error
+    again = copy.copy(caught.value)
+    assert vars(again) == vars(error)
+    again.stream_id = 9
+    assert error.stream_id == 5
+    assert again.__traceback__ is None
 
 
 def test_every_public_name_is_an_error() -> None:
