@@ -79,10 +79,10 @@ def test_show_tells_calls_and_benchmarks_by_what_they_are(tmp_path: Path) -> Non
     said = " ".join(done.stdout.split())
     for part in (
         "one process of `go test -bench` for each run, client and server in it, for 1 s",
-        "compared with grpc-go, 3 pairs with each other, ranked by ns_per_op",
+        "compared with grpc-go, 8 pairs with each other, ranked by ns_per_op",
         "BenchmarkVanguard/HTTP_GetBook",
         "1.98× first table",
-        "GetBook of the library, as each arm writes it, for 300 ms, at 1, 8 and 64 in flight",
+        "GetBook of the library, as each arm writes it, for 1 s, at 1, 8 and 64 in flight",
         "embedded-h1-plain-json h1 plain 8 × 1 embedded JSON all",
         "grpc-go-h2c-grpc-codec",
     ):

@@ -38,7 +38,7 @@ class _Opened:
 
     number: int
     target: Target
-    """Without its place, which is not told to others."""
+    """Without its place, and what it counts: these are of the machine where it runs."""
     authority: bytes | None
     """The content of `target.cacert`."""
 
@@ -79,7 +79,7 @@ class Servers:
             number = max(self._stacks, default=0) + 1
             authority = None if target.cacert is None else Path(target.cacert).read_bytes()
             self._stacks[number] = stack.pop_all()
-        return _Opened(number, replace(target, log=None), authority)
+        return _Opened(number, replace(target, log=None, count=None), authority)
 
     def close(self, number: int) -> None:
         """End a server; one that has ended is no error."""
