@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from synthetic import folders
-from trilane.cli import run as command
 from trilane.lab.analysis import steps
 from trilane.lab.model.revision import MeasuredRevision
 from trilane.lab.storage import history
 from trilane.lab.storage.history import NoHistory
 from trilane.lab.storage.summaries import summaries
 
-Trilane = Callable[..., tuple[int, str, str]]
+from .conftest import Trilane
+
 # Runs of `main`, and the one at whose commit the server gets slower.
 RUNS, SLOWER = 22, 12
 
@@ -75,20 +74,6 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     folders.race(folder, "20261126-100000", {"h1": 1.0, "h2": 1.5})
     return folder
-
-
-@pytest.fixture
-def trilane(
-    capsys: pytest.CaptureFixture[str], state: Path, monkeypatch: pytest.MonkeyPatch
-) -> Trilane:
-    monkeypatch.setenv("COLUMNS", "160")
-
-    def call(*arguments: str, at: Path = state) -> tuple[int, str, str]:
-        code = command(["history", *arguments, "--state", str(at)])
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return call
 
 
 def test_a_branch_has_the_values_of_its_commits_whichever_arm_they_were(state: Path) -> None:

@@ -12,15 +12,15 @@ import pytest
 from rich.console import Console
 
 from synthetic import folders
-from trilane.cli import run as command
 from trilane.lab.model.summary import SCHEMA, RunSummary
 from trilane.lab.storage import history
 from trilane.lab.storage.history import NoHistory
 from trilane.lab.storage.summaries import summaries
 from trilane.report import history as report
 
+from .conftest import Trilane
+
 FACTORS = {"h1": 1.0, "h2": 1.5}
-Trilane = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -34,20 +34,6 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folders.lab(folder, "20261119-110000", FACTORS, points=(100, 1000), seed=2)
     folders.lab(folder, "20261120-110000", FACTORS, points=(100,), workload={"kind": "crawl"})
     return folder
-
-
-@pytest.fixture
-def trilane(
-    capsys: pytest.CaptureFixture[str], state: Path, monkeypatch: pytest.MonkeyPatch
-) -> Trilane:
-    monkeypatch.setenv("COLUMNS", "140")
-
-    def call(*arguments: str, at: Path = state) -> tuple[int, str, str]:
-        code = command(["history", *arguments, "--state", str(at)])
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return call
 
 
 def read(state: Path, experiment: str | None, **asked: object) -> history.History:
