@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use trilane_engine::Gate;
+use trilane_engine::{Gate, Turns};
 use trilane_units as units;
 use url::Url;
 
@@ -272,6 +272,10 @@ pub(crate) struct LoadArgs {
     /// Tell the processor time of a process of the server, which runs on this machine; repeatable
     #[arg(long = "server-pid", value_name = "PID", help_heading = CONNECTION)]
     server_pids: Vec<u32>,
+
+    /// The turns of this run among others, as JSON
+    #[arg(long, value_name = "JSON", value_parser = values::turns, hide = true)]
+    in_turn: Option<Turns>,
 
     /// Exit with 3 when the condition holds: 'p99>10ms', 'rate<1000', 'failed>0', 'error_rate>1%'; of messages of
     /// gRPC streams and WebSockets: 'received_rate<1000' (a second), 'sent_rate<1000', 'message_p99>10ms'

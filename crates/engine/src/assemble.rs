@@ -26,6 +26,7 @@ use crate::record::{Recorder, Window};
 use crate::scenario::ScenarioOut;
 use crate::stage::WINDOW;
 use crate::tally::FirstResponse;
+use crate::turns::TurnsOut;
 use crate::validity::{Circumstances, Validity, Verdict, judge};
 use crate::windows;
 use crate::worker::Report;
@@ -343,6 +344,7 @@ impl PlanOut {
             timeout_s: plan.timeout.as_secs_f64(),
             cpus: (!plan.cpus.is_empty()).then(|| plan.cpus.clone()),
             io: plan.io.name(),
+            turns: plan.in_turn.as_ref().map(TurnsOut::from),
             request: json!({
                 "method": plan.method,
                 "urls": plan.prepared.len(),

@@ -6,6 +6,7 @@ use crate::events::EventsAsked;
 use crate::grpc::{Call, CallOptions};
 use crate::listed::Listed;
 use crate::scenario::Scenario;
+use crate::turns::Turns;
 use crate::websocket::WebSocket;
 
 pub use trilane_transport::tls::{File as PemFile, TlsVersion};
@@ -166,6 +167,8 @@ pub struct Options {
     pub cpus: Vec<usize>,
     /// Processes of the server, on this machine, whose processor time is told.
     pub server_pids: Vec<u32>,
+    /// The turns in which this run sends, where it shares the machine with others that do the same; closed model.
+    pub in_turn: Option<Turns>,
     /// How many of the slowest requests are told one by one.
     pub slowest: usize,
     /// What each stream may receive before we grant more, in bytes.
@@ -294,6 +297,7 @@ impl Default for Options {
             io: Io::default(),
             cpus: Vec::new(),
             server_pids: Vec::new(),
+            in_turn: None,
             slowest: 5,
             stream_window: 16 << 20,
             connection_window: 64 << 20,

@@ -16,6 +16,7 @@ use crate::origin::OriginOut;
 use crate::phases::RequestPhasesOut;
 use crate::scenario::ScenarioOut;
 use crate::slowest::Slow;
+use crate::turns::TurnsOut;
 pub use crate::validity::{Code, Reason, Validity, Verdict};
 use crate::windows::BacklogOut;
 
@@ -141,6 +142,9 @@ pub struct PlanOut {
     pub cpus: Option<Vec<usize>>,
     /// How they ask the kernel for their sockets: `epoll` or `uring`.
     pub io: &'static str,
+    /// The turns of the run, where it took turns with others; times are of its own ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<TurnsOut>,
     /// The request: method, fields, bytes.
     pub request: Value,
     /// What else it takes to repeat the run.

@@ -26,6 +26,7 @@ use crate::prepare::{self, Prepared};
 use crate::route::Route;
 use crate::scenario::{self, ScenarioPlan};
 use crate::template::Templates;
+use crate::turns::Turns;
 use crate::websocket::SocketPlan;
 
 /// Why there is no plan. `Usage` is the user's to mend on the command line.
@@ -131,6 +132,7 @@ pub struct Plan {
     pub(crate) io: Io,
     pub(crate) cpus: Vec<usize>,
     pub(crate) server: ServerClocks,
+    pub(crate) in_turn: Option<Turns>,
     /// Requests that are told one by one, the slowest.
     pub(crate) slowest: usize,
     pub(crate) stream_window: u32,
@@ -184,6 +186,7 @@ impl Plan {
         assignment.check(options, &listed, version_of)?;
         let version = version_of(assignment.first())?;
         check_numbers(options, version)?;
+        Turns::check(options)?;
         check_fields(options, &listed, version)?;
         for (url, _) in &assignment.firsts {
             check_tls(options, version, url)?;
@@ -323,6 +326,7 @@ impl Plan {
             },
             cpus: options.cpus.clone(),
             server: server_clocks(&options.server_pids)?,
+            in_turn: options.in_turn,
             slowest: options.slowest,
             stream_window: options.stream_window,
             connection_window: options.connection_window,
@@ -333,7 +337,13 @@ impl Plan {
     /// How long the run lasts when nothing goes wrong: warm-up and measurement; `None` for a run
     /// that ends by its number of requests.
     pub fn expected(&self) -> Option<Duration> {
-        self.duration.map(|duration| duration + self.warmup)
+        self.duration
+            .map(|duration| self.takes(duration + self.warmup))
+    }
+
+    /// How long the run takes to have so much time for itself.
+    pub(crate) fn takes(&self, own: Duration) -> Duration {
+        self.in_turn.map_or(own, |turns| turns.whole(own))
     }
 
     /// The first URL.

@@ -42,8 +42,10 @@ pub(crate) struct Stage {
 impl Stage {
     pub(crate) fn new(plan: &Plan) -> Self {
         Self {
-            warmup: plan.warmup.as_nanos() as u64,
-            duration: plan.duration.map(|duration| duration.as_nanos() as u64),
+            warmup: plan.takes(plan.warmup).as_nanos() as u64,
+            duration: plan
+                .duration
+                .map(|duration| plan.takes(duration).as_nanos() as u64),
             state: State::Connecting,
             end: None,
         }

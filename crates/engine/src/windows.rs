@@ -63,14 +63,18 @@ const PARTS: usize = 10;
 /// Ok requests per second in ten parts of the run, in as many windows each; the windows that are left
 /// over are the last. None where the run is shorter than a second.
 fn rates(windows: &[WindowOut]) -> Option<Vec<f64>> {
-    let whole = windows.iter().take_while(|row| row.length_s > 0.099);
-    let size = whole.count() / PARTS;
+    // The last may be cut. Of the others one is shorter where its run began late, or took turns.
+    let cut = windows.last().is_some_and(|row| row.length_s <= 0.099);
+    let size = (windows.len() - usize::from(cut)) / PARTS;
+    if size == 0 {
+        return None;
+    }
     let rate = |part: &[WindowOut]| {
         let ok: u64 = part.iter().map(|row| row.ok).sum();
         let length: f64 = part.iter().map(|row| row.length_s).sum();
-        ok as f64 / length
+        (length > 0.0).then_some(ok as f64 / length)
     };
-    (size > 0).then(|| windows.chunks_exact(size).take(PARTS).map(rate).collect())
+    windows.chunks_exact(size).take(PARTS).map(rate).collect()
 }
 
 /// The relative change of the rate over a run, where it is a trend: a straight line explains most of

@@ -37,6 +37,7 @@ use crate::slowest::Slowest;
 use crate::stage::{Change, Stage};
 use crate::standstill::Standstill;
 use crate::tally::Tally;
+use crate::turns::Rest;
 
 pub(crate) use report::Report;
 
@@ -72,6 +73,8 @@ pub(crate) struct Worker<'p> {
     stage: Stage,
     /// The place whose datagrams have been taken and not yet been answered.
     unanswered: Option<u32>,
+    /// Where runs take turns: when this one had nothing to do.
+    rest: Option<Rest>,
     used_before: Spent,
     /// As the present window began.
     used_in_window: Spent,
@@ -144,6 +147,7 @@ impl<'p> Worker<'p> {
             keepalives: plan.keepalive.map(|_| Deadlines::new(connections)),
             stage: Stage::new(plan),
             unanswered: None,
+            rest: plan.in_turn.map(|_| Rest::default()),
             used_before: Spent::default(),
             used_in_window: Spent::default(),
             traffic_before: Traffic::default(),
@@ -167,7 +171,7 @@ impl<'p> Worker<'p> {
     fn take_turns(&mut self) -> Result<(u64, Option<String>), RunError> {
         let mut now = self.context.now();
         self.begin_measuring_resources();
-        self.context.holding = self.pool.ready_at() > now;
+        self.context.holding = self.plan.in_turn.is_some() || self.pool.ready_at() > now;
         let mut next_tick = now;
         let mut next_publish = now;
         loop {
@@ -176,10 +180,13 @@ impl<'p> Worker<'p> {
                 return Ok((now, reason));
             }
             self.connect_due(now)?;
-            if self.context.holding && now >= self.pool.ready_at() {
+            let mut wake = next_tick;
+            if let Some(turns) = self.plan.in_turn {
+                wake = wake.min(self.take_turn(turns, now)?);
+            } else if self.context.holding && now >= self.pool.ready_at() {
                 self.begin_sending(now)?;
             }
-            let wake = self.next_wake(next_tick);
+            let wake = self.next_wake(wake);
             self.context.tally.recorder.traffic.syscalls += 1;
             self.context
                 .system
@@ -255,6 +262,9 @@ impl<'p> Worker<'p> {
     fn begin_counting_connections(&mut self, now: u64) {
         self.pool.begin_measuring();
         self.context.tally.recorder.begin_measuring(now);
+        if let Some(rest) = &mut self.rest {
+            rest.begin_measuring(now);
+        }
     }
 
     /// What is counted is counted anew, but for what is under way.
@@ -283,10 +293,12 @@ impl<'p> Worker<'p> {
         self.sent() + retries.filter(|pending| pending.start != 0).count() as u64
     }
 
-    /// When something has to be done though no event comes.
+    /// When something has to be done though no event comes, `tick` at the latest.
     fn next_wake(&self, tick: u64) -> u64 {
         let mut wake = self.stage.next().map_or(tick, |next| next.min(tick));
-        let ready = self.context.holding.then(|| self.pool.ready_at());
+        // Whose turn it is was looked up before.
+        let waits = self.context.holding && self.plan.in_turn.is_none();
+        let ready = waits.then(|| self.pool.ready_at());
         for deadline in [
             self.timers.next(),
             self.limits.next(),

@@ -145,6 +145,7 @@ impl LoadArgs {
             },
             cpus: self.cpus.clone().map_or_else(Vec::new, |cpus| cpus.0),
             server_pids: self.server_pids.clone(),
+            in_turn: self.in_turn,
             slowest: self.slowest,
             stream_window: self.stream_window,
             connection_window: self.connection_window,

@@ -1,9 +1,11 @@
 //! What stands behind the flags of `trilane load`, as types, and how it is read.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use trilane_engine::{InFlightStage, RateStage};
+use nix::time::ClockId;
+use serde::Deserialize;
+use trilane_engine::{InFlightStage, RateStage, Turns};
 use trilane_grpc::status::Code;
 use trilane_units as units;
 
@@ -190,6 +192,40 @@ pub(super) fn expected(text: &str) -> Result<Expected, String> {
 
 pub(super) fn cpus(text: &str) -> Result<Cpus, String> {
     units::cpus(text).map(Cpus)
+}
+
+/// The turns of a run as whoever starts all runs of the group says them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InTurn {
+    /// By the clock CLOCK_MONOTONIC of this machine, in nanoseconds.
+    start_ns: u64,
+    length_s: f64,
+    of: usize,
+    index: usize,
+    seed: u64,
+}
+
+/// The turns of a run.
+pub(super) fn turns(text: &str) -> Result<Turns, String> {
+    let asked: InTurn = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let length = Duration::try_from_secs_f64(asked.length_s).map_err(|error| error.to_string())?;
+    let clock = ClockId::CLOCK_MONOTONIC
+        .now()
+        .map_err(|error| error.to_string())?;
+    let (clock, now) = (Duration::from(clock), Instant::now());
+    let start = Duration::from_nanos(asked.start_ns);
+    let start = match clock.checked_sub(start) {
+        Some(since) => now.checked_sub(since),
+        None => now.checked_add(start - clock),
+    };
+    Ok(Turns {
+        start: start.ok_or("start_ns is not a time of this machine's")?,
+        length,
+        of: asked.of,
+        index: asked.index,
+        seed: asked.seed,
+    })
 }
 
 #[cfg(test)]

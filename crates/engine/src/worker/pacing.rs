@@ -2,10 +2,39 @@
 
 use crate::allowance::part;
 use crate::run::RunError;
+use crate::turns::Turns;
 
 use super::Worker;
 
 impl Worker<'_> {
+    /// Where runs take turns: sends while it is this one's, once connections are there, and holds while it is not.
+    /// Gives when that has to be looked at again.
+    pub(super) fn take_turn(&mut self, turns: Turns, now: u64) -> Result<u64, RunError> {
+        let (mine, until) = turns.at(self.context.clock.instant(now));
+        let ready = self.pool.ready_at();
+        if !mine {
+            self.context.holding = true;
+        } else if self.context.holding && now >= ready {
+            if let Some(rest) = &mut self.rest {
+                rest.end(now);
+            }
+            self.begin_sending(now)?;
+        }
+        // What is in flight when a turn ends is the run's own time still.
+        if self.context.holding
+            && self.in_flight() == 0
+            && let Some(rest) = &mut self.rest
+        {
+            rest.begin(now);
+        }
+        let until = self.context.clock.at(until);
+        Ok(if mine && now < ready {
+            until.min(ready)
+        } else {
+            until
+        })
+    }
+
     /// Where requests are due at a time: a link has room for one.
     pub(super) fn gain_room(&mut self, index: u32) {
         let link = &mut self.links[index as usize];

@@ -52,6 +52,10 @@ impl Report {
 impl Worker<'_> {
     /// The window that ends goes to whoever adds up those of all workers.
     pub(super) fn hand_over_window(&mut self, now: u64, length_ns: u64) {
+        let length_ns = match &mut self.rest {
+            Some(rest) => rest.own(now, length_ns),
+            None => length_ns,
+        };
         let mut window = self.context.tally.recorder.finish_window(length_ns);
         let used = self.spent();
         let in_window = used.since(self.used_in_window);
@@ -115,6 +119,7 @@ impl Worker<'_> {
         );
         let unsent = self.context.schedule.unsent(now);
         self.hand_over_window(now, window);
+        let measured = measured - self.rest.map_or(0, |rest| rest.total());
         let shares = self.links.iter().map(|link| link.exchanges.share);
         let in_flight = self.context.in_flight;
         let concurrency = Concurrency::new(in_flight, shares, self.plan.streams);

@@ -10,6 +10,7 @@ mod replaced;
 mod scenario;
 mod sharing;
 mod truth;
+mod turns;
 mod websocket;
 
 use std::cell::RefCell;
