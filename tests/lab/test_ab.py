@@ -43,6 +43,7 @@ class Server(socketserver.ThreadingMixIn, HTTPServer):
 
 Server(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 """
+SERVED = "if len(sys.argv) < 2: sys.exit('no port was given')\n" + SERVER.replace("{work}", "1")
 # Several times the work of everything else that a request costs.
 LIGHT, HEAVY = 1, 100_000
 QUICK = ("-c", "2", "-d", "300ms", "--warmup", "0s", "--no-pin")
@@ -137,6 +138,9 @@ def test_a_costlier_revision_breaches_the_budget(repository: Repository) -> None
     assert (budget["text"], budget["verdict"]) == ("cpu +50%", "breached")
     assert (budget["measure"], budget["limit"]) == ("server_cpu_us_per_request", 1.5)
     assert budget["interval"][0] > 1.5
+    for run in runs(result):
+        # One of both runs twice in each block.
+        assert run["plan"]["turns"] == {"length_s": 0.02, "of": 3}
     [cpu] = [row for row in result["ratios"] if row["measure"] == budget["measure"]]
     assert (cpu["arm"], cpu["finding"]) == ("program", "higher")
     assert cpu["a"]["median"] < cpu["b"]["median"]
@@ -182,6 +186,31 @@ def test_a_revision_against_itself_breaches_nothing(repository: Repository) -> N
     )
     assert shown.returncode == 0, shown.stderr
     assert "requests/s" in shown.stdout
+
+
+def test_runs_may_follow_one_another(repository: Repository) -> None:
+    for flags in (("--turn", "0s"), ("-R", "50")):
+        done = repository.ab("--head", "main", *flags, "--format", "json")
+        assert done.returncode in {0, 4}, done.stderr
+        assert all("turns" not in run["plan"] for run in runs(json.loads(done.stdout)))
+    both = repository.ab("--turn", "20ms", "-R", "50")
+    assert both.returncode == 2
+    assert "--turn and -R: at a rate one run follows the other" in both.stderr
+    command = repository.typed("--command", "true", "--turn", "20ms")
+    assert command.returncode == 2
+    assert "--turn goes with --serve" in command.stderr
+
+
+def test_a_server_that_ends_early_is_told_with_its_words(repository: Repository) -> None:
+    # It serves the first that asks, and no process after that.
+    once = "import os, sys; sys.argv[1:] = [] if os.path.exists('begun') else sys.argv[1:]\n"
+    (repository.folder / "app.py").write_text(once + "open('begun', 'w')\n" + SERVED)
+    repository.git("commit", "--quiet", "--all", "--message", "Serve once")
+    done = repository.ab("--base", "HEAD~1")
+    assert done.returncode == 1, done.stdout
+    assert "every run of a block failed" in done.stderr
+    assert "no port was given" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_what_cannot_be_had_says_why(repository: Repository, tmp_path: Path) -> None:
@@ -254,6 +283,19 @@ def test_a_command_runs_for_a_time_behind_what_prepares_it(repository: Repositor
     unprepared = repository.typed("--command", command, "--head", "main")
     assert unprepared.returncode == 1
     assert f"base cannot run here: {command} ended with exit code 1" in unprepared.stderr
+
+
+def test_executions_of_both_alternate(repository: Repository) -> None:
+    log = repository.state / "log"
+    repository.commit("Work", LIGHT, work=f"open({str(log)!r}, 'a').write('base ')")
+    repository.costly(work=f"open({str(log)!r}, 'a').write('head ')")
+    done = repository.typed("--command", COMMAND, "--repeat", "4", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    # Behind a try of both, four rounds in each of seven blocks.
+    made = log.read_text().split()[2:]
+    rounds = [made[at : at + 3] for at in range(0, len(made), 3)]
+    assert len(rounds) == 4 * 7
+    assert all(set(each) == {"base", "head"} for each in rounds)
 
 
 def test_a_command_that_fails_tells_what_it_printed_last(repository: Repository) -> None:

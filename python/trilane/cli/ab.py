@@ -32,7 +32,8 @@ it or of a client runs it again and again for -d, or --repeat times, and tells t
 exit code than 0 fails the run.
 
 Blocks hold both revisions in random order, and one of them twice: what a revision differs from
-itself is the noise floor. What is not committed is not measured.
+itself is the noise floor. Servers are loaded in turns of --turn, each run with a process of its
+own, so that what changes on the machine changes for all. What is not committed is not measured.
 
 --budget says how far head may be from base, such as 'cpu +5%, p99 +10%, rate -5%' or 'wall +3%,
 rss +10%'; cpu is that of the server or the client per request, or that of the command. It is
@@ -133,6 +134,14 @@ def ab(  # noqa: PLR0913, PLR0917 - one parameter per flag
             metavar="TIME", help="Warm-up of a run. [default: 1s, none of --client and --command]"
         ),
     ] = None,
+    turn: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Servers are loaded in turns of this length, 0s: one run after the other. "
+            "[default: 20ms, with -R 0s]",
+        ),
+    ] = None,
     timeout: Annotated[
         str | None,
         typer.Option(
@@ -185,6 +194,7 @@ def ab(  # noqa: PLR0913, PLR0917 - one parameter per flag
         ("--expect-status", expect_status),
     )
     shape = {"-c": connections, "-m": streams, "-R": rate, "--ready": ready, **dict(given)}
+    shape["--turn"] = turn
     over = {"--path": path, f"--{version}": version, "--tls": tls or None}
     again = {"--repeat": repeat, "--prepare": prepare}
     _refuse(shape, serve is None, "--serve: a client or a command decides that")
@@ -222,6 +232,7 @@ def ab(  # noqa: PLR0913, PLR0917 - one parameter per flag
         ),
         threads=units.count("-t", threads),
         pin=not no_pin,
+        turn_s=_turn(turn, serve=serve, rate=rate),
         margin=units.share("--margin", margin),
         budget=budget or (),
         load=[word for flag, value in given if value is not None for word in (flag, value)],
@@ -281,6 +292,18 @@ def _prove(
         window_s=ab_proof.WINDOW_S if duration is None else units.duration("-d", duration),
         fresh=fresh,
     )
+
+
+def _turn(text: str | None, *, serve: str | None, rate: str | None) -> float | None:
+    """Seconds of a turn; None where one run follows the other."""
+    from trilane.lab import ab
+
+    seconds = None if text is None else units.duration("--turn", text, zero=True)
+    if seconds and rate is not None:
+        raise Usage("--turn and -R: at a rate one run follows the other: leave one out")
+    if seconds is None and serve is not None and rate is None:
+        return ab.TURN_S
+    return seconds or None
 
 
 def _version(spoken: list[str], *, tls: bool) -> str | None:

@@ -49,6 +49,8 @@ FORM: Final = "revisions"
 BASE, HEAD = "base", "head"
 LEAST_BLOCKS: Final = 7
 """Fewer interleaved blocks do not tell a change of 8 % from noise."""
+TURN_S: Final = 0.02
+"""Long for what a change of turns costs, short for what else changes on the machine."""
 _BLOCKS: Final = 10
 _BUDGET: Final = re.compile(r"(?P<measure>[a-z0-9_.]+)\s*(?P<change>[+-]\d+(?:\.\d+)?%)")
 _SECURE: Final = ("h2", "h3")
@@ -142,6 +144,8 @@ class Flags:
     """A shell command before each time the command is run."""
     duration_s: float = 1.0
     warmup_s: float = 1.0
+    turn_s: float | None = None
+    """Of a server: the runs of a block take turns of so many seconds; None: one after the other."""
     timeout_s: float = 30.0
     """Limit of a request, or of a command each time it is run."""
     threads: int = 1
@@ -245,6 +249,7 @@ def experiment(flags: Flags, folder: Path, state: Path, say: Callable[[str], Non
         stats=Stats(blocks=_BLOCKS, budgets=bool(budget)),
         expect=tuple(gated),
         threads=flags.threads,
+        turn_s=flags.turn_s,
     )
     made = Experiment(
         name=NAME,

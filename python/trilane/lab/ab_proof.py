@@ -4,7 +4,7 @@ A small server spends its CPU in a loop. Three revisions of it are made: what ot
 with, one that does the same, and one whose loop turns so much more often that a request costs 8 %
 more CPU. How much that is, is measured: a revision with twice the turns tells which part of the
 cost is the loop's. Then each of the two is compared with the first one again and again, in turn, by
-the code that `trilane ab --budget 'cpu +3%' --until-decided` runs, with short windows.
+the code that `trilane ab --budget 'cpu +3%' --until-decided` runs, with short runs in turn.
 
 Printed is how often the unchanged revision passes, and how often the costlier one is caught; beside
 it the same of comparisons that are simulated with the noise of these runs. The answers lie in
@@ -151,10 +151,11 @@ def compared(
     flags = ab.Flags(
         base="main",
         head=head,
-        serve=f"{sys.executable} server.py {{port}}",
+        serve=f"{sys.executable} -I -S server.py {{port}}",
         connections=1,
         duration_s=window_s,
         warmup_s=_WARMUP_S,
+        turn_s=ab.TURN_S,
         budget=(f"cpu +{100 * BUDGET:g}%",),
     )
     # Hundreds of comparisons would fill a disk: only their answers are kept.

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from msgspec import UNSET
 
-from trilane.lab import names
+from trilane.lab import measuring, names
 from trilane.lab.analysis import disturbed, findings, looks, paired
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.paired import Observed
@@ -31,7 +31,7 @@ from trilane.lab.clients.cluster import refusal
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.contenders import BadContender
 from trilane.lab.clients.engine_run import Misused
-from trilane.lab.clients.executor import Executor, first_path
+from trilane.lab.clients.executor import first_path
 from trilane.lab.clock import Clock, expected_s
 from trilane.lab.experiment.form import Form
 from trilane.lab.experiment.workload import ArmSpec
@@ -44,10 +44,7 @@ from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.manifest import RACE, Manifest, Status
 from trilane.lab.model.measures import BY_NAME, SYSCALLS
-from trilane.lab.model.network import OnNetwork
-from trilane.lab.model.run import Run
-from trilane.lab.model.sample import Sample, ServerCost
-from trilane.lab.network import emulated
+from trilane.lab.model.sample import Sample
 from trilane.lab.network.emulated import NetworkFailed
 from trilane.lab.storage import benchmarks, store
 from trilane.lab.storage.journal import Journal, Line
@@ -219,6 +216,8 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
         facts = {**machine.facts(), "pinning": testbed.pinning}
         if study.wanted.cluster is not None:
             facts[CLUSTER] = study.wanted.cluster.described()
+        if form.turn_s is not None:
+            facts["turns"] = f"{1e3 * form.turn_s:g} ms, each run with a server of its own"
         if form.awake:
             facts["idle processors"] = stack.enter_context(awake())
         journal.open(study.manifest("running", facts))
@@ -287,7 +286,7 @@ def _problem(study: _Study, form: Form, arm: ArmSpec, testbed: Testbed) -> str |
     """Why the arm cannot run here; None where a short try succeeded."""
     race = study.wanted.experiment.race
     try:
-        executor = _executor(form, arm, testbed, study.journal)
+        executor = measuring.executor(form, arm, testbed, study.journal.logs)
         testbed.begin_run(arm, 0)
         return executor.probe(_OF_STATUS if race else "")
     except Misused as error:
@@ -321,16 +320,6 @@ def _absent(study: _Study, testbed: Testbed) -> list[tuple[Arm, str]]:
         reason = f"the server does not speak {TITLES[arm.version]} on {where}: {problem}"
         told.append((arm_of(arm, testbed), reason))
     return told
-
-
-def _executor(form: Form, arm: ArmSpec, testbed: Testbed, journal: Journal) -> Executor:
-    return Executor(
-        form=form,
-        arm=arm,
-        setting=testbed.setting(form, arm),
-        command=testbed.command(arm),
-        folder=journal.logs,
-    )
 
 
 def _standing(lines: Sequence[Line], wanted: Collection[Hashable]) -> list[Line]:
@@ -425,54 +414,71 @@ class _Runs:
         )
 
 
+class _Making:
+    """The runs of a study as they are made: the clock, and who has to know of each."""
+
+    def __init__(self, runs: _Runs, watcher: Watcher) -> None:
+        points = [point for _, point in runs.form.points()]
+        made = {line.key for line in runs.done}
+
+        def guess(entry: Entry) -> float:
+            return expected_s(points[entry.point].arm(entry.arm), points[entry.point].workload)
+
+        self.made = made
+        self.clock = Clock(runs.planned, made, guess)
+        self._runs = runs
+        self._watcher = watcher
+        self._points = points
+        self._failed_in_a_row = 0
+        watcher.begin(len(made | {entry.key for entry in runs.planned}), len(made))
+
+    def make(self, entries: Iterable[Entry]) -> None:
+        """Make those that are not done yet; raises `CannotRun` where all of a block fail."""
+        left = [entry for entry in entries if entry.key not in self.made]
+        for together in measuring.together(left, self._points):
+            point = self._points[together[0].point]
+            for entry in together:
+                title = point.arm(entry.arm).title
+                self._watcher.step(title, entry.block, point.stats.blocks, self.clock.left_s())
+            study, began = self._runs.study, time.monotonic()
+            samples = measuring.measured(
+                point, together, self._runs.testbed, study.journal.logs, study.seed
+            )
+            took_s = (time.monotonic() - began) / len(together)
+            for entry, sample in zip(together, samples, strict=True):
+                self.clock.took(entry, took_s)
+                self._keep(entry, sample)
+            if self._failed_in_a_row > len(point.arms):
+                problem = samples[-1].problem
+                raise CannotRun(f"every run of a block failed, the last one with: {problem}")
+
+    def _keep(self, entry: Entry, sample: Sample) -> None:
+        line = Line(entry.point, sample)
+        self._runs.study.journal.append(line)
+        self._runs.done.append(line)
+        self.made.add(line.key)
+        self._failed_in_a_row = self._failed_in_a_row + 1 if sample.run is None else 0
+
+
 def _make_runs(runs: _Runs, watcher: Watcher) -> bool:
     """Make every run that is not done yet and still needed; whether Ctrl-C ended it."""
-    study, planned, done = runs.study, runs.planned, runs.done
-    made = {line.key for line in done}
-    points = [point for _, point in runs.form.points()]
-    clock = Clock(
-        planned,
-        made,
-        lambda entry: expected_s(points[entry.point].arm(entry.arm), points[entry.point].workload),
-    )
-    watcher.begin(len(made | {entry.key for entry in planned}), len(made))
-    failed_in_a_row = 0
-
-    def make(entries: Iterable[Entry]) -> None:
-        nonlocal failed_in_a_row
-        for entry in entries:
-            if entry.key in made:
-                continue
-            point = points[entry.point]
-            arm = point.arm(entry.arm)
-            watcher.step(arm.title, entry.block, point.stats.blocks, clock.left_s())
-            began = time.monotonic()
-            sample = _measure(study, point, arm, entry, runs.testbed)
-            clock.took(entry, time.monotonic() - began)
-            line = Line(entry.point, sample)
-            study.journal.append(line)
-            done.append(line)
-            made.add(line.key)
-            failed_in_a_row = failed_in_a_row + 1 if sample.run is None else 0
-            if failed_in_a_row > len(point.arms):
-                raise CannotRun(f"every run of a block failed, the last one with: {sample.problem}")
-
+    planned, making = runs.planned, _Making(runs, watcher)
     try:
         needless: set[int] = set()
         for (number, block), entries in groupby(planned, lambda entry: (entry.point, entry.block)):
             if number in needless:
                 continue
-            make(entries)
-            again = [e for e in runs.disturbed(number, block + 1) if e.key not in made]
+            making.make(entries)
+            again = [e for e in runs.disturbed(number, block + 1) if e.key not in making.made]
             if again:
-                clock.add(again)
+                making.clock.add(again)
                 watcher.change(len(again))
                 watcher.say(_told_again(again))
-                make(again)
+                making.make(again)
             if runs.decided(number, block + 1):
                 needless.add(number)
                 rest = [e for e in planned if e.point == number and e.block > block]
-                clock.skip(rest)
+                making.clock.skip(rest)
                 watcher.change(-len(rest))
                 watcher.say(f"no more blocks are needed: {len(rest)} runs are left out")
     except KeyboardInterrupt:
@@ -484,36 +490,6 @@ def _told_again(again: Sequence[Entry]) -> str:
     numbers = sorted({entry.block + 1 for entry in again})
     which = f"block {numbers[0]}" if len(numbers) == 1 else f"blocks {', '.join(map(str, numbers))}"
     return f"making {which} again: other programs or machines disturbed a run"
-
-
-def _measure(study: _Study, point: Form, arm: ArmSpec, entry: Entry, testbed: Testbed) -> Sample:
-    name = f"{entry.point + 1}-{entry.block + 1:02}-{entry.position + 1}-{arm.name}"
-    name += "-again" if entry.again else ""
-    run: Run | None = None
-    server: ServerCost | None = None
-    network: OnNetwork | None = None
-    problem = None
-    try:
-        executor = _executor(point, arm, testbed, study.journal)
-        testbed.begin_run(arm, entry.block)
-        run, server = executor.run(name)
-        network = testbed.end_run(arm)
-        if network is not None:
-            run = run.doubted(*emulated.problems(network))
-    except (RunFailed, NetworkFailed) as error:
-        problem = str(error)
-    return Sample(
-        arm=arm.name,
-        block=entry.block,
-        slot=entry.slot,
-        position=entry.position,
-        run=run,
-        problem=problem,
-        file=f"runs/{name}.json" if run is not None else None,
-        server=server,
-        network=network,
-        again=entry.again,
-    )
 
 
 def _url(form: Form, arm: ArmSpec, testbed: Testbed) -> str:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -47,6 +48,9 @@ from trilane.lab.targets.calls import Call
 from trilane.lab.targets.running import Target, TargetFailed
 from trilane.lab.targets.target_config import PLAIN
 
+OwnRun: TypeAlias = tuple[str, int] | tuple[()]
+"""Arm and slot of the one run that has a server for itself; empty where all share it."""
+
 
 class Unavailable(CannotRun):
     """An arm cannot run here; the message says why."""
@@ -74,6 +78,7 @@ class _Wanted:
     """Congestion control on the emulated network that it is on; empty where it is on none."""
     flags: tuple[str, ...]
     """Further ones of the embedded server."""
+    run: OwnRun = ()
 
     def __str__(self) -> str:
         parts = ["the embedded server" if self.name == EMBEDDED else running.called(self.name)]
@@ -88,7 +93,7 @@ class _Wanted:
     @property
     def folder(self) -> str:
         """Where its log is, below that of the form."""
-        words = [self.network and f"on-network-{self.network}", *self.flags]
+        words = [self.network and f"on-network-{self.network}", *self.flags, *map(str, self.run)]
         return "_".join(word.strip("-") for word in words if word)
 
 
@@ -178,17 +183,41 @@ class Testbed:
 
         return command
 
-    def setting(self, form: Form, arm: ArmSpec) -> Setting:
-        """Where the arm runs; raises `Unavailable`."""
+    @contextlib.contextmanager
+    def own_servers(self, runs: Sequence[tuple[ArmSpec, int]]) -> Iterator[None]:
+        """For each of these runs, an arm and a slot, a server of its own while the context lasts.
+
+        Raises:
+            Unavailable: one does not start.
+        """
+        with contextlib.ExitStack() as stack:
+            own = {
+                self._wanted(arm, (arm.name, slot)): arm
+                for arm, slot in runs
+                if has_server(arm) and running.is_ours(arm.server)
+            }
+            try:
+                for key, arm in own.items():
+                    self._targets[key] = self._started(key, arm, stack)
+                yield
+            finally:
+                for key in own:
+                    self._targets.pop(key, None)
+
+    def setting(self, form: Form, arm: ArmSpec, run: OwnRun = ()) -> Setting:
+        """Where an arm runs, or the `run` of it that has `own_servers`; raises `Unavailable`."""
         if not has_server(arm):
             return self._alone(arm)
-        target = self._target(arm)
-        origin = self.origin_of(arm)
+        target = self._target(arm, run)
+        origin = target.origins[_spoken(arm)]
         network = self._network(arm) if arm.network else None
         meter = None
         if target.pids:
             cpus = self.form.threads if self.server_cpus else None
             ours = [network.pid] if network is not None else []
+            if run:
+                others = (each.pids for each in self._targets.values() if each is not target)
+                ours += [pid for pids in others for pid in pids]
             # An end of a network is on this machine, and a process there tells no more.
             place = target.place if self.cluster is not None else HERE
             usable = len(place.call(machine.usable_cpus))
@@ -337,21 +366,24 @@ class Testbed:
             write_body(self._body_files[size], size)
         return self._body_files[size]
 
-    def _target(self, arm: ArmSpec) -> Target:
-        key, name = self._wanted(arm), arm.server
+    def _target(self, arm: ArmSpec, run: OwnRun = ()) -> Target:
+        key = self._wanted(arm, run)
         if key not in self._targets:
-            place = self._network(arm).server if arm.network else HERE
-            with _available(TargetFailed):
-                config = running.find(name)
-                # HTTP/1.1 as well, over which an independent client reads what is served.
-                there = set(config.origins)
-                arms = (a for a in self.form.arms if a.server == name and has_server(a))
-                spoken = set(map(_spoken, arms))
-                asked = spoken & there or spoken
-                wanted = {*asked, *({"h1"} & there)}
-                opened = self._opened(key, place, sorted(wanted))
-                self._targets[key] = self._stack.enter_context(opened)
+            self._targets[key] = self._started(key, arm, self._stack)
         return self._targets[key]
+
+    def _started(self, key: _Wanted, arm: ArmSpec, stack: contextlib.ExitStack) -> Target:
+        name = arm.server
+        place = self._network(arm).server if arm.network else HERE
+        with _available(TargetFailed):
+            config = running.find(name)
+            # HTTP/1.1 as well, over which an independent client reads what is served.
+            there = set(config.origins)
+            arms = (a for a in self.form.arms if a.server == name and has_server(a))
+            spoken = set(map(_spoken, arms))
+            asked = spoken & there or spoken
+            wanted = {*asked, *({"h1"} & there)}
+            return stack.enter_context(self._opened(key, place, sorted(wanted)))
 
     def _opened(
         self, key: _Wanted, place: Place, versions: Sequence[str]
@@ -388,13 +420,13 @@ class Testbed:
             return arm.congestion_control
         return None if arm.network else self.congestion_control
 
-    def _wanted(self, arm: ArmSpec) -> _Wanted:
+    def _wanted(self, arm: ArmSpec, run: OwnRun = ()) -> _Wanted:
         control = arm.congestion_control
         flags = arm.server_flags
         if arm.server == EMBEDDED and arm.version == "h3" and control not in {None, emulated.CUBIC}:
             flags = (*flags, "--quic-congestion", control)
         network = control or self.form.congestion_control or emulated.CUBIC if arm.network else ""
-        return _Wanted(arm.server, network, flags)
+        return _Wanted(arm.server, network, flags, run)
 
     def _checked_call(self, target: Target, arm: ArmSpec) -> Reference:
         origin, message = self._origin(arm, _spoken(arm)), arm.message or ""

@@ -426,7 +426,7 @@ def _notes(comparison: Comparison, lines: list[Text]) -> Text:
     ]
     lines += [
         Text(f"{name}: {told}", style="dim")
-        for name in ("pinning", "cluster")
+        for name in ("pinning", "turns", "cluster")
         if (told := comparison.ledger.machine.get(name))
     ]
     differing = ledgers.unexpected(comparison)

@@ -1,7 +1,8 @@
 """Arms of kind `command`: a command of the user's, timed from outside.
 
 A run starts the command again and again, one process after the other, until it has been run as
-often as asked, or for as long; the run tells the mean of them. A command that is one program with
+often as asked, or for as long; the run tells the mean of them. Runs of a block take turns, an
+execution each (`in_turn`). A command that is one program with
 plain arguments is started as it is, any other by `/bin/sh`, whose start is then part of what is
 measured.
 
@@ -21,11 +22,12 @@ A command that ends with another code than 0 fails its run, and the end of what 
 from __future__ import annotations
 
 import os
+import random
 import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -69,72 +71,123 @@ class _Execution:
 
     ending: Ending
     peak_rss: int | None
+    took_s: float = 0.0
+    """With what prepared it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Series:
-    """What is run again and again."""
+class Series:
+    """A run of an arm's command, made execution by execution."""
 
-    asked: Asked
-    command: str
-    """With its placeholders filled in."""
+    def __init__(
+        self,
+        asked: Asked,
+        *,
+        meter: Meter | None = None,
+        count: Callable[[], Counted] | None = None,
+    ) -> None:
+        """`meter` is started when it begins; `count` asks its server what that has counted."""
+        values = {"origin": asked.setting.origin, "cacert": asked.setting.cacert or ""}
+        self._asked = asked
+        self._command = fill(asked.arm.command or "", values)
+        self._meter = meter
+        self._count = count
+        self._made: list[_Execution] = []
+        self._counted: Counted | None = None
+        self._carried: int | None = None
 
-    def made(self, *, seconds: float | None, count: int) -> list[_Execution]:
-        """So many executions one after the other, or those that begin within so many seconds."""
+    def begin(self) -> None:
+        """Warm up, and begin to count; raises `RunFailed`."""
+        workload = self._asked.workload
         begun = time.monotonic()
-        made: list[_Execution] = []
-        while (
-            not made or time.monotonic() - begun < seconds
-            if seconds is not None
-            else len(made) < count
-        ):
-            self._prepare()
-            made.append(self._once())
-        return made
+        while workload.warmup_s and time.monotonic() - begun < workload.warmup_s:
+            self._once()
+        if self._meter is not None:
+            self._meter.start()
+        self._counted = self._counts()
+        self._carried = self._asked.setting.interface.carried_bytes()
 
-    def _prepare(self) -> None:
-        prepare = self.asked.workload.prepare
-        if prepare is not None:
-            folder = self.asked.arm.folder or ""
-            _run(argument_vector(prepare, folder), prepare, self.asked, watched=False)
+    @property
+    def complete(self) -> bool:
+        """Whether it has been run as often as asked, or for as long."""
+        workload = self._asked.workload
+        if workload.duration_s is None:
+            return len(self._made) >= (workload.count or 1)
+        own_s = sum(each.took_s for each in self._made)
+        return bool(self._made) and own_s >= workload.duration_s
+
+    def step(self) -> None:
+        """Run it once more; raises `RunFailed`."""
+        self._made.append(self._once())
+
+    def finish(self, *, alone: bool) -> Run:
+        """The run; `alone`: nothing else was run meanwhile. Raises `RunFailed`."""
+        if self._meter is not None:
+            self._meter.end()
+        served = _since(self._counted, self._counts())
+        before, after = self._carried, self._asked.setting.interface.carried_bytes()
+        wire = None if before is None or after is None or not alone else after - before
+        return _run_of(self._asked, self._command, self._made, served, wire)
+
+    def _counts(self) -> Counted | None:
+        try:
+            return self._count() if self._count else None
+        except ServerFailed as error:
+            raise RunFailed(str(error)) from error
 
     def _once(self) -> _Execution:
-        words = argument_vector(self.command, self.asked.arm.folder or "")
-        return _run(words, self.command, self.asked, watched=True)
+        begun = time.monotonic()
+        asked = self._asked
+        folder = asked.arm.folder or ""
+        prepare = asked.workload.prepare
+        if prepare is not None:
+            _run(argument_vector(prepare, folder), prepare, asked, watched=False)
+        made = _run(argument_vector(self._command, folder), self._command, asked, watched=True)
+        return replace(made, took_s=time.monotonic() - begun)
 
 
-def run(
-    asked: Asked,
-    *,
-    meter: Meter | None = None,
-    count: Callable[[], Counted] | None = None,
-) -> Run:
-    """One run of the arm's command; `meter` is started when it begins.
-
-    `count` asks its server what that has counted.
+def run(series: Series) -> Run:
+    """One run, from its begin to its end.
 
     Raises:
-        RunFailed: it did not start, did not end in time, or ended with another code than 0; or the
-            server did not say what it has counted.
+        RunFailed: a command did not start, did not end in time, or ended with another code than 0;
+            or the server did not say what it has counted.
     """
-    arm, workload, setting = asked.arm, asked.workload, asked.setting
-    values = {"origin": setting.origin, "cacert": setting.cacert or ""}
-    series = _Series(asked, fill(arm.command or "", values))
-    if workload.warmup_s:
-        series.made(seconds=workload.warmup_s, count=1)
-    if meter is not None:
-        meter.start()
-    interface = setting.interface
-    try:
-        counted, carried = count() if count else None, interface.carried_bytes()
-        made = series.made(seconds=workload.duration_s, count=workload.count or 1)
-        if meter is not None:
-            meter.end()
-        served = _since(counted, count() if count else None)
-        wire = None if carried is None else (interface.carried_bytes() or carried) - carried
-    except ServerFailed as error:
-        raise RunFailed(str(error)) from error
-    return _run_of(asked, series.command, made, served, wire)
+    series.begin()
+    while not series.complete:
+        series.step()
+    return series.finish(alone=True)
+
+
+def in_turn(all_series: Sequence[Series], chance: random.Random) -> list[Run | RunFailed]:
+    """The runs of all, of which each makes one execution in each round, in random order.
+
+    So all meet the same machine, however its speed changes from one second to the next.
+    """
+    failed: dict[int, RunFailed] = {}
+
+    def tried(number: int, do: Callable[[], None]) -> None:
+        try:
+            do()
+        except RunFailed as error:
+            failed[number] = error
+
+    for number, series in enumerate(all_series):
+        tried(number, series.begin)
+    while left := [
+        number
+        for number, series in enumerate(all_series)
+        if number not in failed and not series.complete
+    ]:
+        chance.shuffle(left)
+        for number in left:
+            tried(number, all_series[number].step)
+    ended: list[Run | RunFailed] = []
+    for number, series in enumerate(all_series):
+        try:
+            ended.append(failed.get(number) or series.finish(alone=len(all_series) == 1))
+        except RunFailed as error:
+            ended.append(error)
+    return ended
 
 
 def _since(before: Counted | None, after: Counted | None) -> Counted | None:

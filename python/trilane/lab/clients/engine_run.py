@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,10 +19,11 @@ from trilane.lab.clients.cluster import Cluster
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.observe import Watch
 from trilane.lab.clients.plan import header_fields
+from trilane.lab.clients.turns import Turns
 from trilane.lab.experiment import places
 from trilane.lab.experiment.workload import ArmSpec, Workload
 from trilane.lab.model.arm import ENGINE
-from trilane.lab.model.contender import Client, Wire
+from trilane.lab.model.contender import Client, Process, Wire
 from trilane.lab.model.run import Run
 from trilane.lab.model.search import Search
 from trilane.lab.model.traffic import Phases
@@ -53,6 +54,8 @@ class EnginePlan:
     paths: Sequence[str]
     """Every path, in the order of the workload: the engine does not read bodies for links."""
     setting: Setting
+    turns: Turns | None = None
+    """Where runs take turns, those of this one."""
 
     @property
     def requests(self) -> int | None:
@@ -103,6 +106,7 @@ class EnginePlan:
             *(("--cacert", setting.cacert) if setting.cacert else ()),
             *(("--cpu", ",".join(map(str, setting.cpus))) if setting.cpus else ()),
             *server_flags(setting.server_pids),
+            *(self.turns.flags if self.turns is not None else ()),
             *(("--congestion-control", control) if control else ()),
             *(("--connect-to", setting.connect_to) if setting.connect_to else ()),
         ]
@@ -188,34 +192,60 @@ def run(plan: EnginePlan, *, log: Path, limit_s: float) -> Run:
     """Run the engine once; raises `RunFailed` when it leaves no result."""
     if plan.setting.cluster is not None:
         return _as_client(_on_cluster(plan, plan.setting.cluster), plan)
+    with begun(plan, log=log, limit_s=limit_s) as finish:
+        return finish()
+
+
+@contextmanager
+def begun(plan: EnginePlan, *, log: Path, limit_s: float) -> Iterator[Callable[[], Run]]:
+    """A run that has begun, on this machine, and what waits for its end.
+
+    The run does not outlive the context.
+
+    Raises:
+        RunFailed: the engine does not start; waiting raises it when the engine leaves no result.
+    """
     interface = plan.setting.interface
-    with prepared(plan) as (command, file):
+    with prepared(plan) as (command, file), ExitStack() as stack:
         started = time.monotonic()
         wire = interface.carried_bytes()
         try:
-            with (
-                supervisor.started(command, log=log) as child,
-                closing(Watch(child, interface, begun=started)) as watch,
-            ):
-                ending, peak = watch.until_end(limit_s)
-                if ending.code not in _WITH_RESULT:
-                    words = told(child.errors())
-                    refused = Misused if ending.code == _WRONG_USAGE else RunFailed
-                    raise refused(words or f"the run ended with {how_ended(ending.code)}")
+            child = stack.enter_context(supervisor.started(command, log=log))
         except ProcessFailed as error:
             raise RunFailed(f"the run {error}") from error
-        after = interface.carried_bytes()
-        run = _result(plan, file.read_bytes)
-    requests = run.requests
+        watch = stack.enter_context(closing(Watch(child, interface, begun=started)))
+
+        def finish() -> Run:
+            try:
+                ending, peak = watch.until_end(limit_s)
+            except ProcessFailed as error:
+                raise RunFailed(f"the run {error}") from error
+            if ending.code not in _WITH_RESULT:
+                words = told(child.errors())
+                refused = Misused if ending.code == _WRONG_USAGE else RunFailed
+                raise refused(words or f"the run ended with {how_ended(ending.code)}")
+            after = interface.carried_bytes()
+            made = _result(plan, file.read_bytes)
+            return _finished(plan, made, ending.process(peak), wire, after)
+
+        yield finish
+
+
+def _finished(
+    plan: EnginePlan, run: Run, process: Process, wire: int | None, after: int | None
+) -> Run:
+    """The run with what was seen of it from outside."""
+    interface, requests = plan.setting.interface, run.requests
     crossed = None
-    # A search is many runs, of which it tells the requests of one.
-    if wire is not None and after is not None and run.capacity is None:
+    # A search is many runs, of which it tells the requests of one; what runs that take turns send
+    # is on the interface together.
+    if wire is not None and after is not None and run.capacity is None and plan.turns is None:
         crossed = Wire(
             bytes=after - wire,
             requests=requests.ok + requests.failed + requests.warmup.started,
             interface=interface.name,
         )
-    return _as_client(replace(run, process=ending.process(peak), wire=crossed), plan)
+    return _as_client(replace(run, process=process, wire=crossed), plan)
 
 
 def _on_cluster(plan: EnginePlan, cluster: Cluster) -> Run:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,11 +18,13 @@ from trilane.lab.clients import (
     syscalls,
 )
 from trilane.lab.clients.cluster import Cluster
+from trilane.lab.clients.command_run import Series
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.engine_run import EnginePlan, Misused
 from trilane.lab.clients.go_bench import Module
 from trilane.lab.clients.plan import contender_plan
 from trilane.lab.clients.reference import UNREAD, Reference
+from trilane.lab.clients.turns import Turns
 from trilane.lab.experiment.form import Form
 from trilane.lab.experiment.vocabulary import COMMAND, GO_BENCH
 from trilane.lab.experiment.workload import ArmSpec, Workload
@@ -150,7 +153,8 @@ class Executor:
         if self.setting.benchmark is not None:
             run, server = self._benchmark(name, *self.setting.benchmark)
         elif is_command(self.arm):
-            run, server = self._command()
+            run = command_run.run(self.series())
+            server = self.cost(run)
         elif self.command is None:
             run, server = self._engine(name)
         else:
@@ -188,15 +192,11 @@ class Executor:
         # The server is a part of the process that was measured.
         return run, cost and structs.replace(cost, cpu_us_per_request=None, busy=None)
 
-    def _command(self) -> tuple[Run, ServerCost | None]:
+    def series(self) -> Series:
+        """A run of the arm's command, which has not begun; `cost` tells its server's afterwards."""
         workload, setting = self.form.workload, self.setting
         asked = as_run.Asked(self.arm, workload, setting, setting.origin, store.now())
-        run = command_run.run(asked, meter=setting.meter, count=setting.count)
-        cost = None if setting.meter is None else setting.meter.stop(run)
-        if cost is not None and setting.count is None:
-            # Nobody knows how many requests it made, if it made any.
-            cost = structs.replace(cost, cpu_us_per_request=None, busy=None)
-        return run, cost
+        return Series(asked, meter=setting.meter, count=setting.count)
 
     def _contender(self, name: str, command: Sequence[str]) -> tuple[Run, ServerCost | None]:
         workload, setting = self.form.workload, self.setting
@@ -221,22 +221,44 @@ class Executor:
         return contender_plan(self.arm, workload, self.setting, latency=latency)
 
     def _engine(self, name: str) -> tuple[Run, ServerCost | None]:
-        setting, meter = self.setting, self.setting.meter
-        if meter:
-            meter.start()
-        run = engine_run.run(
-            self._engine_plan(),
-            log=self.folder / f"{name}.log",
-            limit_s=self._limit_s,
-        )
-        server = meter.stop(run) if meter else None
-        if run.capacity is not None and server is not None:
-            # What it spent is of all runs of a search.
+        self.watch()
+        log = self.folder / f"{name}.log"
+        run = engine_run.run(self._engine_plan(), log=log, limit_s=self._limit_s)
+        server = self.cost(run)
+        return self._judged(run), server
+
+    @contextmanager
+    def begun(self, name: str, turns: Turns) -> Iterator[Callable[[], Run]]:
+        """A run of the engine that takes turns with others, and what waits for its end.
+
+        Beginning and waiting raise `RunFailed`. `watch` comes before it, and `cost` once all have
+        ended.
+        """
+        plan = replace(self._engine_plan(), turns=turns)
+        limit_s = turns.takes_s(self._limit_s)
+        with engine_run.begun(plan, log=self.folder / f"{name}.log", limit_s=limit_s) as finish:
+            yield lambda: self._judged(finish())
+
+    def watch(self) -> None:
+        """Begin to watch what the server costs."""
+        if self.setting.meter is not None:
+            self.setting.meter.start()
+
+    def cost(self, run: Run) -> ServerCost | None:
+        """What the server spent on a run of the engine, since `watch`, or of a command."""
+        server = None if self.setting.meter is None else self.setting.meter.stop(run)
+        # What it spent in a search is of many runs; of a command nobody knows how many requests it
+        # made, if it made any, where the server does not count.
+        uncounted = is_command(self.arm) and self.setting.count is None
+        if server is not None and (run.capacity is not None or uncounted):
             server = structs.replace(server, cpu_us_per_request=None, busy=None)
+        return server
+
+    def _judged(self, run: Run) -> Run:
         run = judge_samples(run, self.form.measures)
-        if setting.call is not None:
-            run = judge_body(run, setting.reference)
-        return run, server
+        if self.setting.call is not None:
+            run = judge_body(run, self.setting.reference)
+        return run
 
     def _engine_plan(self) -> EnginePlan:
         setting = self.setting

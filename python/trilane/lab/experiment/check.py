@@ -15,7 +15,7 @@ from trilane.lab.experiment.factors import BadFactor, ByFactor
 from trilane.lab.experiment.form import Form, Quick, Sweep
 from trilane.lab.experiment.vocabulary import MEASURES, SWEEPS
 from trilane.lab.experiment.words import is_not, meant
-from trilane.lab.experiment.workload import Value
+from trilane.lab.experiment.workload import ArmSpec, Value
 from trilane.lab.model.arm import ENGINE
 from trilane.lab.model.measures import BY_NAME, CAPACITY
 from trilane.quantity import value_text
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from trilane.lab.experiment.experiment import Experiment, Machines
 
 NAME = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
+SHORTEST_TURN_S = 0.001
+LONGEST_TURN_S = 10.0
 NAME_TOLD = "use small letters and digits, with single - . or _ between them"
 
 
@@ -75,6 +77,7 @@ def _form(form: Form, key: Key) -> None:
     if form.sweep is not None:
         _sweep(form.sweep, (*key, "sweep"))
     _arms(form, key)
+    _turns(form, (*key, "turn"))
     if form.sweep is not None:
         _on_networks(form, form.sweep, (*key, "sweep", "values"))
         _crossings(form, form.sweep, (*key, "sweep", "crossings"))
@@ -114,6 +117,32 @@ def _own(measure: str, key: Key) -> None:
             "name another measure",
             key,
         )
+
+
+def _turns(form: Form, key: Key) -> None:
+    """Refuse turns where runs do something else than send as much as they can for a time."""
+    if form.turn_s is None:
+        return
+    if not SHORTEST_TURN_S <= form.turn_s <= LONGEST_TURN_S:
+        raise BadExperiment(f"{form.turn_s:g} s is no length of a turn: take 1ms to 10s", key)
+    problem = next(filter(None, map(_no_turns, form.arms)), None)
+    if form.workload.duration_s is None or form.workload.search:
+        problem = "its workload has no duration"
+    if problem is not None:
+        raise BadExperiment(f"runs cannot take turns: {problem}: leave it out", key)
+
+
+def _no_turns(arm: ArmSpec) -> str | None:
+    """Why runs of an arm cannot take turns; None where they can."""
+    reasons = {
+        f"is not of client = {ENGINE!r} with strategy = 'load'": arm.client != ENGINE
+        or arm.strategy != "load",
+        "has a rate": arm.rate is not None,
+        "is on an emulated network": bool(arm.network),
+        "has a server that is not started here": "://" in arm.server,
+    }
+    told = next((reason for reason, holds in reasons.items() if holds), None)
+    return told and f"{arm.name} {told}"
 
 
 def _arms(form: Form, key: Key) -> None:

@@ -104,6 +104,7 @@ def statistics(form: Form) -> str:
     twice = ", one arm twice in each" if form.stats.aa else ""
     pinned = ", client and server on CPUs of their own" if form.pin else ""
     pinned += ", processors kept from halting" if form.awake else ""
+    pinned += f", in turns of {1e3 * form.turn_s:g} ms" if form.turn_s else ""
     pairs = f", {len(form.pairs)} pairs with each other" if form.pairs else ""
     pairs += "".join(f", {question}" for question in form.compare)
     return (

@@ -404,6 +404,13 @@ class FormTable(_Table, frozen=True, kw_only=True):
     awake: Annotated[
         bool, _note("processors are kept from halting between requests, where that is allowed")
     ] = False
+    turn_s: Annotated[
+        Time | None,
+        _note(
+            "the runs of a block take turns of this length, each with a server process of its own; "
+            "one run follows the other where missing"
+        ),
+    ] = field(default=None, name="turn")
     stats: StatsTable = field(default_factory=StatsTable)
     workload: Annotated[WorkloadTable, _like(**WORKLOAD)]
     sweep: Annotated[SweepTable | None, _like(**SWEEP)] = None

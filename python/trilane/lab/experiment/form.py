@@ -116,6 +116,8 @@ class Form:
     """Client and server get CPUs of their own."""
     awake: bool = False
     """Processors are kept from halting between requests, where that is allowed."""
+    turn_s: Number | None = None
+    """The runs of a block take turns of so many seconds; None: one run follows the other."""
     stats: Stats = Stats()
     sweep: Sweep | None = None
     published: tuple[Published, ...] = ()

@@ -267,6 +267,15 @@ class InFlightStage(Record, frozen=True):
     """Requests in flight at its end, over all connections."""
 
 
+class InTurn(Record, frozen=True):
+    """Turns of some milliseconds: all runs of a block go on at a time, and one of them sends."""
+
+    length_s: Amount
+    """Length of one, seconds."""
+    of: Positive
+    """Runs that took turns."""
+
+
 class Plan(Record, frozen=True):
     """What was to be done."""
 
@@ -304,6 +313,8 @@ class Plan(Record, frozen=True):
     """Open model: the stages of a rate that changes; empty where it does not."""
     stages_in_flight: list[InFlightStage] = field(default_factory=list)
     """Closed model: the stages of a number in flight that changes; empty where it does not."""
+    turns: InTurn | None = None
+    """Where the run took turns with others, which; its times are of its own turns alone."""
     strategy: str | None = None
     """How a client under test keeps requests in flight; absent in runs of the engine alone."""
     session: bool | None = None

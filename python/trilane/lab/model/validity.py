@@ -41,6 +41,7 @@ ReasonCode: TypeAlias = Literal[
     "no_result",
     "others_busy",
     "no_capacity",
+    "short_turns",
     # The lab's, against a comparison.
     "different_bodies",
     "differs_from_itself",
