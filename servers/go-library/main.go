@@ -24,6 +24,7 @@ import (
 
 func main() {
 	impl := flag.String("impl", "", "implementation: "+strings.Join(names(), ", "))
+	bind := flag.String("bind", "127.0.0.1", "IPv4 address to listen on")
 	port := flag.Int("port", 8443, "port for TLS, and for QUIC")
 	plain := flag.Int("plain", 8080, "port for cleartext")
 	cert := flag.String("cert", "", "certificate, PEM")
@@ -38,22 +39,22 @@ func main() {
 		fmt.Println(software(chosen.modules))
 		return
 	}
-	if err := run(chosen, *port, *plain, *cert, *key, flag.Args()); err != nil {
+	if err := run(chosen, addresses{
+		secure: fmt.Sprintf("%s:%d", *bind, *port),
+		clear:  fmt.Sprintf("%s:%d", *bind, *plain),
+	}, *cert, *key, flag.Args()); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(chosen implementation, port, plain int, cert, key string, beside []string) error {
+func run(chosen implementation, at addresses, cert, key string, beside []string) error {
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
 		return err
 	}
 	asked, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	running, err := start(chosen, addresses{
-		secure: fmt.Sprintf("127.0.0.1:%d", port),
-		clear:  fmt.Sprintf("127.0.0.1:%d", plain),
-	}, pair)
+	running, err := start(chosen, at, pair)
 	if err != nil {
 		return err
 	}

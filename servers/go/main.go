@@ -23,6 +23,7 @@ import (
 const maxStreams = 1000
 
 func main() {
+	bind := flag.String("bind", "127.0.0.1", "IPv4 address to listen on")
 	port := flag.Int("port", 8443, "port for TLS, and for QUIC")
 	plain := flag.Int("plain", 8080, "port for cleartext")
 	cert := flag.String("cert", "", "certificate, PEM")
@@ -35,7 +36,7 @@ func main() {
 		fmt.Println(software())
 		return
 	}
-	if err := serve(*port, *plain, *cert, *key, *books, *www); err != nil {
+	if err := serve(*bind, *port, *plain, *cert, *key, *books, *www); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -52,7 +53,7 @@ func software() string {
 	return text
 }
 
-func serve(port, plain int, cert, key, books, www string) error {
+func serve(bind string, port, plain int, cert, key, books, www string) error {
 	content, err := load(books, www)
 	if err != nil {
 		return err
@@ -63,7 +64,7 @@ func serve(port, plain int, cert, key, books, www string) error {
 	}
 	handler := routes(content)
 	secure := &http.Server{
-		Addr:      fmt.Sprintf("127.0.0.1:%d", port),
+		Addr:      fmt.Sprintf("%s:%d", bind, port),
 		Handler:   handler,
 		Protocols: new(http.Protocols),
 		HTTP2:     &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
@@ -72,7 +73,7 @@ func serve(port, plain int, cert, key, books, www string) error {
 	secure.Protocols.SetHTTP1(true)
 	secure.Protocols.SetHTTP2(true)
 	clear := &http.Server{
-		Addr:      fmt.Sprintf("127.0.0.1:%d", plain),
+		Addr:      fmt.Sprintf("%s:%d", bind, plain),
 		Handler:   handler,
 		Protocols: new(http.Protocols),
 		HTTP2:     &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
@@ -84,7 +85,7 @@ func serve(port, plain int, cert, key, books, www string) error {
 		TLSConfig:  http3.ConfigureTLSConfig(&tls.Config{Certificates: []tls.Certificate{pair}}),
 		QUICConfig: &quic.Config{MaxIncomingStreams: maxStreams},
 	}
-	socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+	socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(bind), Port: port})
 	if err != nil {
 		return err
 	}

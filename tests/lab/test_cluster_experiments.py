@@ -12,10 +12,12 @@ import pytest
 import trilane.lab
 from peers.clusters import Cluster
 from peers.process import wait_until
+from peers.running import absent
 from trilane.cluster import experiments
 from trilane.cluster.connecting import ClusterFailed
 from trilane.cluster.experiments import Asked
 from trilane.lab import Experiment, Form, Machines, Workload
+from trilane.lab.processes import launch
 from trilane.lab.targets.running import TargetFailed
 
 WORKLOAD = Workload(kind="urls", paths=("/hello", "/bytes/100"), count=40)
@@ -32,9 +34,9 @@ def cluster() -> Iterator[Cluster]:
         yield started
 
 
-def experiment(machines: Machines | None = MACHINES) -> Experiment:
+def experiment(machines: Machines | None = MACHINES, *, server: str = "embedded") -> Experiment:
     arms = tuple(
-        WORKLOAD.arm("engine", version, "load", name=version, connections=4)
+        WORKLOAD.arm("engine", version, "load", name=version, connections=4, server=server)
         for version in ("h1", "h2")
     )
     form = Form(
@@ -76,6 +78,27 @@ def test_the_server_is_on_the_machine_with_its_label_and_is_measured_there(
             assert sample.server.cpu_s > 0
     assert "servers on 127.0.0.1" in result.machine["cluster"]
     wait_until(lambda: not served(cluster, "large"), "the server has ended")
+
+
+@pytest.mark.parametrize("server", ["nginx", "go"])
+def test_a_server_of_others_is_reached_there_too(
+    cluster: Cluster, tmp_path: Path, server: str
+) -> None:
+    if launch.find_program(server) is None:
+        absent(f"{server} is not installed")
+    # By another address than its own it would not be reached, if it listened on that alone.
+    made = experiment(server=server)
+    with experiments.opened(Asked(cluster.address), made.cluster) as machines:
+        there = replace(machines, host="127.0.0.2")
+        result = trilane.lab.run(made, blocks=1, seed=1, state=tmp_path, cluster=there)
+    (point,) = result.points
+    for arm in point.comparison.arms:
+        assert arm.server == server
+        for sample in arm.samples:
+            assert sample.run is not None, sample.problem
+            assert sample.run.requests.ok == 40
+            assert sample.server is not None
+            assert sample.server.cpu_s > 0
 
 
 def test_a_server_ends_with_the_one_who_asked_for_it(cluster: Cluster) -> None:

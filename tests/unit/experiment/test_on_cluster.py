@@ -140,7 +140,8 @@ def test_what_machines_answer_that_is_no_result_is_a_failed_run(tmp_path: Path) 
     ("old", "new", "told"),
     [
         ('client = "engine"', 'client = "http-client"', "a client that runs on one machine"),
-        ("connections = 8", 'connections = 8\nserver = "nginx"', "nginx of one listens on 127.0.0"),
+        ("connections = 8", 'connections = 8\nserver = "known"', "write {bind} there"),
+        ('rank = "requests_per_s"', 'rank = "requests_per_s"\nturn = "20ms"', "of one machine"),
         ("connections = 8", 'connections = 8\nnetwork = "rtt=5ms"', "an emulated network lies on"),
         ('rank = "requests_per_s"', 'rank = "wire_bytes_per_request"', "decides nothing"),
     ],

@@ -17,6 +17,7 @@ from trilane.lab.experiment.vocabulary import GO_BENCH
 from trilane.lab.experiment.workload import ArmSpec
 from trilane.lab.model.arm import EMBEDDED, ENGINE
 from trilane.lab.model.measures import BY_NAME
+from trilane.lab.targets import running
 from trilane.lab.targets.running import Target
 
 # What is seen of a client's process from outside, or of its network interface: on a cluster there
@@ -71,6 +72,8 @@ def refusal(form: Form, *, servers_elsewhere: bool = False) -> str | None:
         return told
     if any(arm.network for _, point in form.points() for arm in point.arms):
         return "an emulated network lies on one machine: leave the network out"
+    if form.turn_s is not None:
+        return "runs take turns by the clock of one machine: leave turn out"
     if form.rank in _OF_ONE_PROCESS:
         what = BY_NAME[form.rank].label
         return f"{what} is that of one process, and ranks nothing on a cluster: rank by another"
@@ -88,10 +91,10 @@ def _refused(arm: ArmSpec) -> str | None:
             f"{arm.name} is of {arm.client}, a client that runs on one machine: on a cluster the "
             f"engine makes the load: take arms with client = {ENGINE!r}, by -t"
         )
-    if arm.server != EMBEDDED and "://" not in arm.server:
+    if running.stays_here(arm.server):
         return (
-            f"the server {arm.server} of {arm.name} listens on 127.0.0.1 alone: take the server "
-            f"{EMBEDDED!r}, or start it yourself and give its URL"
+            f"the server of {arm.name} {running.ON_THIS_MACHINE}; or take the server {EMBEDDED!r}, "
+            "or start it yourself and give its URL"
         )
     return None
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from trilane.lab.experiment import places
@@ -135,6 +135,21 @@ def is_ours(name_or_url: str) -> bool:
         return True
 
 
+ON_THIS_MACHINE: Final = (
+    "listens where its server.toml says, which other machines do not reach: write {bind} there for "
+    "the address"
+)
+
+
+def stays_here(name_or_url: str) -> bool:
+    """Whether a server is the lab's to start, and no other machine can be let reach it."""
+    try:
+        config = find(name_or_url)
+    except TargetFailed:
+        return False
+    return config.ours and config.name != EMBEDDED and not config.uses("bind")
+
+
 @contextlib.contextmanager
 def open_target(  # noqa: PLR0913 - what a server needs
     name_or_url: str,
@@ -153,26 +168,29 @@ def open_target(  # noqa: PLR0913 - what a server needs
     `state` is the state folder (None: the user's), `folder` where its log and its scratch files go,
     `cpus` those it may run on, such as "0,2-3" (None: all), `threads` its worker threads or
     processes where it can have more than one. It is ready when it has answered over each of
-    `versions` (none: all it has). `place` is where it runs, `bind` and `flags` are of the
-    embedded server alone: the address that it listens on, and further flags.
+    `versions` (none: all it has). `place` is where it runs, `bind` the address that
+    it listens on (`stays_here`: it has one of its own), `flags` are further ones of the embedded
+    server.
 
     Raises:
-        TargetFailed: there is no such server, it is not ours to start at that place, it does not
-            speak a version of `versions`, this machine lacks what it needs, or it did not become
-            ready.
+        TargetFailed: there is no such server, it is not ours to start at that place, it cannot
+            listen on `bind`, it does not speak a version of `versions`, this machine lacks what it
+            needs, or it did not become ready.
     """
     config = find(name_or_url)
     wanted = _wanted(config, versions)
     missing = _missing(config)
     if missing is not None:
         raise TargetFailed(missing)
+    if bind != servers.LOCAL and stays_here(name_or_url):
+        raise TargetFailed(f"{config.name} {ON_THIS_MACHINE}")
     folder.mkdir(parents=True, exist_ok=True)
-    machine = _Machine(state, folder, cpus, threads, place)
+    machine = _Machine(state, folder, cpus, threads, place, bind)
     with contextlib.ExitStack() as stack:
         # Only what happens at the start is the target's failure.
         try:
             if name_or_url == EMBEDDED:
-                target = stack.enter_context(_embedded(wanted, machine, bind, flags))
+                target = stack.enter_context(_embedded(wanted, machine, flags))
             elif config.ours:
                 target = stack.enter_context(_started(config, wanted, machine))
             else:
@@ -191,6 +209,7 @@ class _Machine:
     cpus: str | None
     threads: int
     place: Place
+    bind: str
 
 
 def _wanted(config: ServerConfig, versions: Collection[str]) -> list[str]:
@@ -212,9 +231,7 @@ def _missing(config: ServerConfig) -> str | None:
 
 
 @contextlib.contextmanager
-def _embedded(
-    wanted: Sequence[str], machine: _Machine, bind: str, flags: Sequence[str]
-) -> Iterator[Target]:
+def _embedded(wanted: Sequence[str], machine: _Machine, flags: Sequence[str]) -> Iterator[Target]:
     log, place = machine.folder / f"{EMBEDDED}.log", machine.place
     with servers.embedded(
         threads=machine.threads,
@@ -222,7 +239,7 @@ def _embedded(
         state=machine.state,
         log=log,
         place=place,
-        bind=bind,
+        bind=machine.bind,
         flags=flags,
     ) as server:
         by_scheme = {"https": server.https, "http": server.http}
@@ -320,6 +337,7 @@ def _values(config: ServerConfig, machine: _Machine) -> dict[str, str]:
         "interpreter": sys.executable,
         "cpus": machine.cpus or "",
         "threads": str(machine.threads),
+        "bind": machine.bind,
     }
     if config.uses("state"):
         values["state"] = str(store.state_folder(machine.state))

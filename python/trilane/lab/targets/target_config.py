@@ -22,7 +22,7 @@ from trilane.lab.targets.calls import Call, CallTable
 
 FILE = "server.toml"
 PLACEHOLDERS = (
-    *("port", "port2", "port3", "threads", "cpus", "cert", "key", "cacert", "books", "www"),
+    *("bind", "port", "port2", "port3", "threads", "cpus", "cert", "key", "cacert", "books", "www"),
     *("python", "interpreter", "folder", "build", "work", "state"),
 )
 # How long a server may take to answer that somebody else has started.
