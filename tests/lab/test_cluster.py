@@ -14,7 +14,8 @@ import pytest
 
 import trilane.cluster.load
 from e2e.loading import Report, check, codes
-from peers.clusters import Cluster, Ended
+from e2e.terminal import Terminal, measured
+from peers.clusters import TRILANE, Cluster, Ended
 from peers.counted import Counted
 from peers.process import wait_until
 from peers.running import Peers
@@ -198,6 +199,25 @@ def test_an_interrupt_ends_the_load_and_prints_what_was_measured(
     check(report)
     assert report["requests"]["ok"] > 0
     assert {worker["lost"] for worker in report["workers"]} == {None}
+    counted.until(lambda seen: seen.open == 0)
+
+
+def test_a_key_under_live_ends_the_load_of_all(
+    cluster: Cluster, counted: Counted, tmp_path: Path
+) -> None:
+    argv = [*TRILANE, "load", "--cluster", cluster.address, *ENDLESS, *GENTLE, counted.url]
+    terminal = Terminal(tmp_path, argv)
+    try:
+        text = terminal.until(measured)
+        assert counted.url in text.splitlines()[0]
+        terminal.press(b"q")
+        run = terminal.wait()
+    finally:
+        terminal.close()
+    assert run.code == 130
+    assert run.report is not None
+    check(run.report)
+    assert run.report["requests"]["ok"] > 0
     counted.until(lambda seen: seen.open == 0)
 
 

@@ -22,10 +22,14 @@ LOST_S = 1.5
 class Lease:
     """Asks the clock, in a thread of its own, until it is closed or lost."""
 
-    def __init__(self, probe: Probe, on_lost: Callable[[], None]) -> None:
-        """The lease owns `probe` from now on; `on_lost` is called once, in its thread."""
+    def __init__(self, probe: Probe, on_lost: Callable[[], None], lost_s: float = LOST_S) -> None:
+        """The lease owns `probe` from now on; `on_lost` is called once, in its thread.
+
+        `lost_s` are the seconds without an answer after which it is lost.
+        """
         self._probe = probe
         self._on_lost = on_lost
+        self._lost_s = lost_s
         self._closed = threading.Event()
         self.lost = threading.Event()
         """Nobody answers any more: the load has to end at once."""
@@ -52,7 +56,7 @@ class Lease:
                     if answer[1] == clock.STOP:
                         self.stop.set()
                     self._closed.wait(BEAT_S - (heard - began))
-                elif time.monotonic() - heard > LOST_S:
+                elif time.monotonic() - heard > self._lost_s:
                     self.lost.set()
                     self._on_lost()
                     return

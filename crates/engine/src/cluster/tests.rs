@@ -1,8 +1,10 @@
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use proptest::prelude::*;
 
@@ -12,7 +14,7 @@ use crate::assemble::measured_since;
 use crate::control::Control;
 use crate::failure::FailureKind;
 use crate::latency::Durations;
-use crate::options::Options;
+use crate::options::{Options, RateStage};
 use crate::outcome::{Outcome, Verdict};
 use crate::plan::Plan;
 use crate::record::Instants;
@@ -160,6 +162,35 @@ fn shares_add_up_to_the_run_of_one_machine() {
         .map(|each| each.code)
         .collect();
     assert!(!codes.contains(&Code::WorkerLost), "{codes:?}");
+}
+
+#[test]
+fn stages_are_dealt_over_the_machines() {
+    let (url, paths) = server();
+    let stage = |millis, rate| RateStage {
+        length: Duration::from_millis(millis),
+        rate,
+    };
+    let plan = Plan::new(&Options {
+        requests: None,
+        stages: vec![stage(300, 100.0), stage(200, 100.0)],
+        ..counted(&url)
+    });
+    let plan = plan.unwrap();
+    let outcome = gathered(&plan, &carried_out(&plan), &[]).unwrap();
+    let requests = &outcome.requests;
+    // Up to 100 a second in 0.3 s are 15, and 0.2 s at that rate are 20.
+    let due = requests.started + requests.unsent;
+    assert!((34..=36).contains(&due), "{requests:?}");
+    assert_eq!(outcome.plan.stages.len(), 2);
+    // Each of them is another one, whichever machine it fell to.
+    let paths = paths.lock().unwrap();
+    let numbers: BTreeSet<u64> = paths
+        .iter()
+        .map(|path| path[1..].parse().unwrap())
+        .collect();
+    assert_eq!(numbers.len(), paths.len());
+    assert!(numbers.iter().all(|&number| number < 36), "{numbers:?}");
 }
 
 #[test]

@@ -32,6 +32,8 @@ from trilane.cluster.simulation.recorded import Recorded
 _AT_ONCE = 50
 _PROBES_S = 300.0
 _SENT_S = 60.0
+# Hundreds of them share a process, and wait for each other; a real worker waits for 1.5 s.
+_LOST_S = 60.0
 # What a worker watches of itself, fifty times a second and more: where many share a process, they
 # would do nothing else. The scheduler does not see it.
 _LIGHT = {
@@ -65,7 +67,7 @@ async def prepare(order: Order, dask_worker: Worker) -> Offset:
 def _prepare(order: Order, index: int) -> Offset:
     probe = Probe(order.reference.hosts, order.reference.port, order.key, index)
     offset = probe.offset(_PROBES_S)
-    _LEASES[order.run, index] = Lease(probe, lambda: None)
+    _LEASES[order.run, index] = Lease(probe, lambda: None, _LOST_S)
     return offset
 
 
