@@ -33,6 +33,7 @@ def start(folder: Path, leaf: Leaf, *, codings: tuple[str, ...] = ()) -> Peer:
     folder.mkdir(parents=True, exist_ok=True)
     plain, tls = free_port(), free_port()
     values = {
+        "bind": "127.0.0.1",
         "port": str(tls),
         "port2": str(plain),
         "cert": str(leaf.cert),

@@ -2,9 +2,8 @@
 
 A run starts the command again and again, one process after the other, until it has been run as
 often as asked, or for as long; the run tells the mean of them. Runs of a block take turns, an
-execution each (`in_turn`). A command that is one program with
-plain arguments is started as it is, any other by `/bin/sh`, whose start is then part of what is
-measured.
+execution each (`in_turn`). A command that is one program with plain arguments is started as it is,
+any other by `/bin/sh`, whose start is then part of what is measured.
 
 Wall clock
     From before the process is started until it has ended.
