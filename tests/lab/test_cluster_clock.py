@@ -52,6 +52,28 @@ def test_the_offset_of_a_shifted_clock_is_found(shift_s: int) -> None:
     assert list(shifted.silent_s()) == [7]
 
 
+def test_a_pause_behind_a_look_at_our_clock_is_in_the_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    true = Clock(KEY)
+    now = time.time_ns
+
+    def held_up() -> int:
+        read = now()
+        time.sleep(0.01)
+        return read
+
+    monkeypatch.setattr(time, "time_ns", held_up)
+    probe = Probe(HOSTS, true.port, KEY, 0)
+    try:
+        told = probe.offset(PATIENCE_S)
+    finally:
+        probe.close()
+        true.close()
+    assert abs(told.offset) <= told.error
+    assert told.error >= 5_000_000
+
+
 def test_the_host_that_answers_is_found_among_several() -> None:
     true = Clock(KEY)
     # A name that resolves to nothing, an address for documentation (RFC 5737), and the right one.
