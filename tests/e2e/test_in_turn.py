@@ -116,6 +116,11 @@ def test_a_server_sees_one_of_the_loads_at_a_time() -> None:
             "turn 2 of 2",
         ),
         (
+            '{"start_ns": 1, "length_s": 1e18, "of": 2, "index": 1, "seed": 1}',
+            (),
+            "a turn takes 1ms to 10s",
+        ),
+        (
             '{"start_ns": 1, "length_s": -1, "of": 2, "index": 1, "seed": 1}',
             (),
             "negative",

@@ -16,6 +16,8 @@ use crate::plan::{PlanError, given, usage};
 
 /// The shortest turn: the beginning of one takes a wake-up of the worker.
 const SHORTEST: Duration = Duration::from_millis(1);
+/// The longest: beyond it one run may as well follow the other.
+const LONGEST: Duration = Duration::from_secs(10);
 /// Which part of a turn follows it as a pause, in which what is in flight ends.
 const PAUSE: u32 = 10;
 /// Runs that may take turns.
@@ -51,9 +53,10 @@ impl Turns {
         let Some(turns) = options.in_turn else {
             return Ok(());
         };
-        if turns.length < SHORTEST || !(1..=MOST).contains(&turns.of) || turns.index >= turns.of {
+        let lengths = SHORTEST..=LONGEST;
+        if !lengths.contains(&turns.length) || turns.of > MOST || turns.index >= turns.of {
             return usage(format!(
-                "--in-turn: turn {} of {}, of {:?} each: a turn takes 1ms at least, and up to {MOST} runs have one, from 0",
+                "--in-turn: turn {} of {}, of {:?} each: a turn takes 1ms to 10s, and up to {MOST} runs have one, from 0",
                 turns.index, turns.of, turns.length
             ));
         }
