@@ -1,4 +1,4 @@
-//! Tells the build which revision and profile it is.
+//! Tells the build which revision and profile it is; `TRILANE_REVISION` says it where there is no checkout.
 
 use std::env;
 use std::process::Command;
@@ -9,7 +9,11 @@ fn main() {
         let text = String::from_utf8(output.stdout).ok()?;
         output.status.success().then(|| text.trim().to_owned())
     };
-    let revision = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".into());
+    println!("cargo::rerun-if-env-changed=TRILANE_REVISION");
+    let revision = env::var("TRILANE_REVISION")
+        .ok()
+        .or_else(|| git(&["rev-parse", "--short=12", "HEAD"]))
+        .unwrap_or_else(|| "unknown".into());
     println!("cargo::rustc-env=TRILANE_REVISION={revision}");
     let profile = env::var("PROFILE").unwrap_or_else(|_| "unknown".into());
     println!("cargo::rustc-env=TRILANE_PROFILE={profile}");

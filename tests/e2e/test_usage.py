@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 import pytest
+import typer
 
 from repository import native
+from trilane.__main__ import NATIVE
+from trilane.cli.app import app
 
 from .loading import load_text
 
 URL = "http://127.0.0.1:9/hello"
+_OF_PYTHON = sorted(set(typer.main.get_command(app).commands) - NATIVE - {"completions"})  # type: ignore[attr-defined]
 
 WRONG = [
     ([], "http"),
@@ -82,3 +87,21 @@ def test_aliases_of_other_tools_are_understood(alias: list[str]) -> None:
     run = load_text(URL, *alias)
     assert run.code == 1, run
     assert "refused" in run.message
+
+
+def test_every_command_prints_the_same_version() -> None:
+    shown = {
+        command: subprocess.run(
+            [native(), *command, "--version"], capture_output=True, text=True, check=True
+        ).stdout
+        for command in ((), ("load",), ("serve",), ("gateway",), ("network",))
+    }
+    assert len(set(shown.values())) == 1, shown
+    assert re.fullmatch(r"trilane \d+\.\d+\.\d+ \([0-9a-f]+, (debug|release)\)\n", shown[()])
+
+
+@pytest.mark.parametrize("command", _OF_PYTHON)
+def test_the_native_program_says_where_the_other_commands_are(command: str) -> None:
+    done = subprocess.run([native(), command], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"`{command}` is part of the whole command" in done.stderr

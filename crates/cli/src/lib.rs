@@ -31,7 +31,7 @@ mod websocket;
 use std::ffi::OsString;
 use std::io::Write as _;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use trilane_engine::PlanError;
 
@@ -40,6 +40,7 @@ pub use network::spec as read_network;
 pub use page::Pages;
 pub use search::check_goals;
 pub use standard::occupy_standard_streams;
+pub use trilane_engine::REVISION;
 
 /// Nothing went wrong.
 pub const OK: u8 = 0;
@@ -58,7 +59,7 @@ pub const INTERRUPTED: u8 = 130;
 #[derive(Parser)]
 #[command(
     name = "trilane",
-    version,
+    version = trilane_engine::VERSION_LINE,
     propagate_version = true,
     max_term_width = 100
 )]
@@ -67,11 +68,19 @@ struct Cli {
     command: Command,
 }
 
+/// The commands of the Python package, which the native program alone does not have.
+const OF_THE_PACKAGE: [&str; 8] = [
+    "ab", "cluster", "compare", "doctor", "history", "lab", "race", "report",
+];
+
+// The display names are what `--version` prints.
 #[derive(Subcommand)]
 enum Command {
     /// Load a server over one HTTP version and report rate, latency, cost and validity
+    #[command(display_name = "trilane")]
     Load(Box<load::LoadArgs>),
     /// Serve a target to aim at: HTTP/1.1, HTTP/2 and HTTP/3 from one handler
+    #[command(display_name = "trilane")]
     Serve(Box<serve::ServeArgs>),
     /// Serve the services of a gRPC server over HTTP (JSON), gRPC and gRPC-Web
     ///
@@ -79,10 +88,13 @@ enum Command {
     /// google.api.http rules, and under POST /package.Service/Method with its message as JSON. Streams of
     /// responses are lines of JSON or server-sent events, streams of requests lines of JSON, and both also
     /// WebSockets.
+    #[command(display_name = "trilane")]
     Gateway(Box<gateway::GatewayArgs>),
     /// Put programs on an emulated network
+    #[command(display_name = "trilane")]
     Network(network::NetworkArgs),
     /// Print what a shell needs to complete this command's names, flags and values
+    #[command(display_name = "trilane")]
     Completions(completions::CompletionsArgs),
 }
 
@@ -107,7 +119,7 @@ pub fn main_with(arguments: impl IntoIterator<Item = OsString>, pages: Option<&d
             if error.use_stderr()
                 && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
         {
-            complain(one_line(&error.to_string()));
+            complain(elsewhere(&error).unwrap_or_else(|| one_line(&error.to_string())));
             USAGE
         }
         Err(help) => {
@@ -116,6 +128,21 @@ pub fn main_with(arguments: impl IntoIterator<Item = OsString>, pages: Option<&d
             u8::try_from(help.exit_code()).unwrap_or(USAGE)
         }
     }
+}
+
+/// What to say where a command was typed that is part of the Python package.
+fn elsewhere(error: &clap::Error) -> Option<String> {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    OF_THE_PACKAGE.contains(&typed.as_str()).then(|| {
+        format!(
+            "`{typed}` is part of the whole command, which the Python package brings: make build leaves it in .venv/bin/trilane"
+        )
+    })
 }
 
 /// The parser's message without its layout: what is wrong, how it is used, where to read on.

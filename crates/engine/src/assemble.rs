@@ -450,11 +450,24 @@ pub(crate) fn ratio(a: f64, b: f64) -> Option<f64> {
     (b > 0.0).then(|| a / b)
 }
 
+/// The git revision of this build, in twelve digits, or `unknown`.
+pub const REVISION: &str = env!("TRILANE_REVISION");
+
+/// What `--version` prints behind the program's name: version, git revision and profile of this build.
+pub const VERSION_LINE: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (",
+    env!("TRILANE_REVISION"),
+    ", ",
+    env!("TRILANE_PROFILE"),
+    ")"
+);
+
 /// Version, git revision and profile of this build.
 pub fn build() -> Value {
     json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "revision": env!("TRILANE_REVISION"),
+        "revision": REVISION,
         "profile": env!("TRILANE_PROFILE"),
     })
 }

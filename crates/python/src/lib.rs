@@ -30,7 +30,7 @@ mod _core {
     #[pymodule_init]
     fn constants(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("version", env!("CARGO_PKG_VERSION"))?;
-        module.add("revision", env!("TRILANE_REVISION"))?;
+        module.add("revision", trilane_cli::REVISION)?;
         module.add("build_profile", super::BUILD_PROFILE)?;
         super::client::exchange::INTERESTS
             .iter()

@@ -22,6 +22,7 @@ from trilane.cli import (
     packages,
     race,
     report,
+    stdio,
 )
 from trilane.cli.ending import INTERRUPTED, OK, WRONG_USAGE, fail
 from trilane.cli.units import Usage
@@ -69,7 +70,7 @@ def _native(context: typer.Context) -> int:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"trilane {__version__} ({revision or 'no revision'}, {build_profile})")
+        typer.echo(f"trilane {__version__} ({revision}, {build_profile})")
         raise typer.Exit
 
 
@@ -87,6 +88,7 @@ def _options(
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command; the exit code of DESIGN §5."""
+    stdio.prepare()
     for number in _ENDING:
         # One that is ignored from the start, as under `nohup`, stays so.
         if signal.getsignal(number) != signal.SIG_IGN:
@@ -103,7 +105,8 @@ def run(arguments: Sequence[str]) -> int:
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "trilane"
-        return fail("trilane", error.format_message(), WRONG_USAGE, f"{command} --help")
+        flag = "--version" if arguments[0] == "version" else "--help"
+        return fail("trilane", error.format_message(), WRONG_USAGE, f"{command} {flag}")
     except (typer.Abort, KeyboardInterrupt):
         return fail("trilane", "interrupted", INTERRUPTED)
     except (packages.NotInstalled, OSError) as error:
