@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hdrh.histogram import HdrHistogram
 
+from peers.process import free_port
+
 from .loading import load, load_text
 
 if TYPE_CHECKING:
@@ -84,9 +86,12 @@ def test_percentiles_are_those_of_the_result(peers: Peers, tmp_path: Path) -> No
     assert "Total count    =         3000" in text
 
 
-@pytest.mark.parametrize("flag", ["--ndjson", "--hgrm"])
-def test_a_file_that_cannot_be_written_is_told(peers: Peers, flag: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("flag", ["--ndjson", "--hgrm", "-o"])
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_sent(
+    flag: str, tmp_path: Path
+) -> None:
     file = str(tmp_path / "missing" / "file")
-    shown = load_text("--h1", "-n", "5", flag, file, peers["embedded"].url("h1"))
+    shown = load_text("--h1", "-n", "5", flag, file, f"http://127.0.0.1:{free_port()}/")
     assert shown.code == 1
     assert f"{flag}: cannot write {file}" in shown.err
+    assert "refused" not in shown.err

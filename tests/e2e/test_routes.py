@@ -63,9 +63,10 @@ def test_a_proxy_that_closes_and_one_that_is_not_there() -> None:
     with chaos.serve(chaos.close_at_accept) as server:
         run = load("--proxy", server.base, "-n", "1", "-c", "1", "http://api.example/")
     assert run.code == 1, run
-    run = load("--proxy", f"http://127.0.0.1:{free_port()}", "-n", "1", "http://api.example/")
+    port = free_port()
+    run = load("--proxy", f"http://127.0.0.1:{port}", "-n", "1", "http://api.example/")
     assert run.code == 1, run
-    assert "refused the connection" in run.message
+    assert f"the proxy 127.0.0.1:{port} refused the connection: is it running" in run.message
 
 
 class Hello(http.server.BaseHTTPRequestHandler):

@@ -12,6 +12,29 @@ use crate::standard::is_stdout_closed;
 /// What is wrong with a stdout that nobody gave.
 pub(crate) const STDOUT_CLOSED: &str = "stdout is closed";
 
+/// Refuses a `file` of `flag` that cannot be written since its folder does not exist, before hours are measured.
+pub(crate) fn check_place(flag: &str, file: Option<&Path>) -> Result<(), String> {
+    let Some(file) = file else { return Ok(()) };
+    if file.is_dir() {
+        return Err(format!(
+            "{flag}: cannot write {}: it is a folder",
+            file.display()
+        ));
+    }
+    let folder = match file.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => return Ok(()),
+    };
+    if folder.is_dir() {
+        return Ok(());
+    }
+    Err(format!(
+        "{flag}: cannot write {}: the folder {} does not exist",
+        file.display(),
+        folder.display()
+    ))
+}
+
 /// Writes the text of a result to `file`, or to stdout.
 pub(crate) fn write_result(mut text: String, file: Option<&Path>) -> Result<(), String> {
     if !text.ends_with('\n') {

@@ -40,16 +40,7 @@ pub(crate) fn parse_url(text: &str) -> Result<Url, PlanError> {
                 url.scheme()
             ));
         }
-        _ => {
-            let guess = if text.contains("://") || text.is_empty() {
-                "127.0.0.1:8080/"
-            } else {
-                text
-            };
-            return usage(format!(
-                "{text:?} is not a URL: type http://{guess} or https://{guess}"
-            ));
-        }
+        other => return usage(not_a_url(text, other.err())),
     };
     if !url.username().is_empty() || url.password().is_some() {
         return usage(format!(
@@ -58,6 +49,32 @@ pub(crate) fn parse_url(text: &str) -> Result<Url, PlanError> {
         ));
     }
     Ok(url)
+}
+
+/// Why a text is not a URL, and what to type.
+fn not_a_url(text: &str, error: Option<url::ParseError>) -> String {
+    let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.matches(':').count() > 1 && !authority.contains(['[', '@']) {
+        let path = &rest[authority.len()..];
+        return format!(
+            "{text:?} is not a URL: an IPv6 address needs brackets: type {scheme}://[{authority}]{path}, or {scheme}://[::1]:8080/ with a port"
+        );
+    }
+    match error {
+        Some(url::ParseError::InvalidPort) => {
+            format!("{text:?} is not a URL: its port is not a number from 0 to 65535")
+        }
+        Some(url::ParseError::RelativeUrlWithoutBase) | None if !text.is_empty() => {
+            format!("{text:?} is not a URL: type http://{rest} or https://{rest}")
+        }
+        Some(error) if text.contains("://") => {
+            format!("{text:?} is not a URL: {error}: type http://127.0.0.1:8080/, for example")
+        }
+        _ => {
+            format!("{text:?} is not a URL: type http://127.0.0.1:8080/ or https://127.0.0.1:8080/")
+        }
+    }
 }
 
 pub(crate) fn check_version(

@@ -495,6 +495,29 @@ mod tests {
             message("localhost:8080/x", |_| ()),
             "\"localhost:8080/x\" is not a URL: type http://localhost:8080/x or https://localhost:8080/x"
         );
+        for (url, told) in [
+            (
+                "http://a:99999/",
+                "its port is not a number from 0 to 65535",
+            ),
+            ("http://a:http/", "its port is not a number from 0 to 65535"),
+            (
+                "http://::1:8080/x",
+                "type http://[::1:8080]/x, or http://[::1]:8080/",
+            ),
+            (
+                "fe80::1",
+                "an IPv6 address needs brackets: type http://[fe80::1]",
+            ),
+            ("http://[::1/", "invalid IPv6 address"),
+            ("", "type http://127.0.0.1:8080/"),
+        ] {
+            let said = message(url, |_| ());
+            assert!(
+                said.contains("is not a URL") && said.contains(told),
+                "{url}: {said}"
+            );
+        }
         assert_eq!(
             message("http://a/x", |o| o.version = Some(Version::H3)),
             "--h3 needs https: type https://a/x --h3"

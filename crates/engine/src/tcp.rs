@@ -29,6 +29,8 @@ pub(crate) struct Tcp {
     /// Where its socket is.
     place: u32,
     peer: Address,
+    /// Whether the peer is a proxy, which is asked for a tunnel.
+    is_proxy: bool,
     stream: Stream,
     /// Whether the socket is full.
     blocked: bool,
@@ -63,13 +65,14 @@ impl Tcp {
         let opened = system.open_stream(place, peer, options);
         opened.map_err(|failed| match failed.error.kind() {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => {
-                connect_failure(peer, &failed.error)
+                connect_failure(peer, config.tunnel.is_some(), &failed.error)
             }
             _ => unmade(failed, source),
         })?;
         Ok(Self {
             place,
             peer: peer.clone(),
+            is_proxy: config.tunnel.is_some(),
             stream: Stream::new(Arc::clone(config), now),
             blocked: false,
             held: false,
@@ -131,7 +134,8 @@ impl Tcp {
             }
             Completion::Discarded(count) => self.discarded(count, exchanges, context),
             Completion::Connected(outcome) => {
-                outcome.map_err(|error| connect_failure(&self.peer, &error.into()))?;
+                outcome
+                    .map_err(|error| connect_failure(&self.peer, self.is_proxy, &error.into()))?;
                 self.connected(exchanges, context)
             }
             Completion::Room => {
@@ -331,9 +335,11 @@ impl Tcp {
                 let message = format!("{} ended in the TLS handshake: {error}{hint}", self.peer);
                 Gone::Failed(FailureKind::Tls, message)
             }
-            Over::Early(_) => {
-                connect_failure(&self.peer, &error.unwrap_or(Errno::CONNRESET).into())
-            }
+            Over::Early(_) => connect_failure(
+                &self.peer,
+                self.is_proxy,
+                &error.unwrap_or(Errno::CONNRESET).into(),
+            ),
         }
     }
 
@@ -519,11 +525,14 @@ fn hint(context: &Context<'_>) -> &'static str {
     }
 }
 
-fn connect_failure(peer: &Address, error: &io::Error) -> Gone {
+fn connect_failure(peer: &Address, is_proxy: bool, error: &io::Error) -> Gone {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => Gone::Failed(
             FailureKind::Refused,
             match peer {
+                Address::Ip(_) if is_proxy => {
+                    format!("the proxy {peer} refused the connection: is it running on that port?")
+                }
                 Address::Ip(_) => {
                     format!("{peer} refused the connection: is the server running on that port?")
                 }

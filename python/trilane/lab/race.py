@@ -189,7 +189,10 @@ def parse_url(url: str) -> SplitResult:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise BadRace(f"{url!r} is not a URL: {error}") from error
+        authority = url.partition("://")[2].partition("/")[0]
+        bare = authority.count(":") > 1 and not {"[", "@"} & set(authority)
+        why = "an IPv6 address needs brackets, as in http://[::1]:8080/" if bare else error
+        raise BadRace(f"{url!r} is not a URL: {why}") from error
     if "://" not in url:
         raise BadRace(f"{url!r} has no scheme: try https://{url}")
     if parts.scheme not in _OF_SCHEME:

@@ -89,6 +89,7 @@ def test_versions_narrow_the_field() -> None:
         ("https://", "names no host"),
         ("https://host:99999/", "is not a URL"),
         ("https://[::1/", "is not a URL"),
+        ("http://::1:8080/", "an IPv6 address needs brackets"),
         ("https://host/a b", "write %20"),
     ],
 )

@@ -12,7 +12,7 @@ use crate::grpc;
 use crate::interrupt::Interrupt;
 use crate::live::{self, Live};
 use crate::otlp::Exporter;
-use crate::output::{Lines, STDOUT_CLOSED, write_percentiles, write_result};
+use crate::output::{Lines, STDOUT_CLOSED, check_place, write_percentiles, write_result};
 use crate::page::{Page, Pages};
 use crate::progress::Display;
 use crate::prometheus::Metrics;
@@ -74,6 +74,14 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
         return grpc::show::show(&options, is_json, arguments.output.as_deref());
     }
     // Before anything is sent: the run may take hours.
+    let places = [
+        check_place("-o", arguments.output.as_deref()),
+        check_place("--hgrm", arguments.hgrm.as_deref()),
+    ];
+    if let Some(error) = places.into_iter().find_map(Result::err) {
+        complain(error);
+        return FAILED;
+    }
     if arguments.output.is_none() && is_stdout_closed() {
         complain(format!(
             "{STDOUT_CLOSED}: write the result to a file by -o, or to nobody by >/dev/null"

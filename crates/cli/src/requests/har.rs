@@ -56,7 +56,14 @@ pub(super) fn parse(text: &str) -> Result<Archive, Wrong> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     serde_json::from_str(text).map_err(|error| {
         let wrong = Wrong::json(1, &error);
-        let text = format!("this is no HTTP Archive (HAR 1.2): {}", wrong.text);
+        // What serde says of shapes has our types' names in it.
+        let why = match error.classify() {
+            serde_json::error::Category::Data if !wrong.text.contains("field") => {
+                "expected an object {\"log\": {\"entries\": […]}}"
+            }
+            _ => &wrong.text,
+        };
+        let text = format!("this is not an HTTP Archive (HAR 1.2): {why}");
         Wrong { text, ..wrong }
     })
 }
@@ -230,6 +237,15 @@ mod tests {
     fn what_is_no_archive_is_named_by_line_and_column() {
         let wrong = parse("{\"log\":\n {\"entries\": 1}}").err().unwrap();
         assert_eq!((wrong.line, wrong.column), (2, 14));
-        assert!(wrong.text.contains("no HTTP Archive"), "{}", wrong.text);
+        assert_eq!(
+            wrong.text,
+            "this is not an HTTP Archive (HAR 1.2): expected an object {\"log\": {\"entries\": […]}}"
+        );
+        let lacking = parse("{\"log\": {}}").err().unwrap();
+        assert!(
+            lacking.text.ends_with("missing field `entries`"),
+            "{}",
+            lacking.text
+        );
     }
 }
