@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -26,7 +27,7 @@ from trilane.lab.experiment.bad_experiment import BadExperiment
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.form import Expect, Form, Published, Stats, Sweep
 from trilane.lab.experiment.workload import Workload
-from trilane.lab.storage import runs
+from trilane.lab.storage import runs, store
 from trilane.report import accounts, view
 
 WORKLOAD = Workload(kind="urls", paths=("/hello", "/bytes/100"), count=8)
@@ -143,6 +144,25 @@ def test_ctrl_c_keeps_what_was_measured_and_the_next_run_goes_on(tmp_path: Path)
     assert fresh.folder != cut.folder
 
 
+def test_a_full_disk_names_the_runs_that_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, written = store.write_bytes, itertools.count()
+
+    def until_full(path: Path, content: bytes) -> None:
+        if path.parent.name == "runs" and next(written) == 2:
+            raise store.CannotWrite(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        write(path, content)
+
+    monkeypatch.setattr(store, "write_bytes", until_full)
+    with pytest.raises(CannotRun) as raised:
+        made_of(wanted(experiment(), tmp_path))
+    [kept] = (tmp_path / "runs").iterdir()
+    assert len(run_folder(kept)) == 2
+    assert "No space left on device; 2 finished runs are kept in" in str(raised.value)
+    assert str(kept) in str(raised.value)
+
+
 def test_another_plan_does_not_go_on_with_an_interrupted_one(tmp_path: Path) -> None:
     cut, _ = made_of(wanted(experiment(), tmp_path), stop=1)
     other = replace(WORKLOAD, count=9)
@@ -223,6 +243,13 @@ def test_without_its_baseline_nothing_runs_and_nothing_is_left(tmp_path: Path) -
     with pytest.raises(CannotRun, match="baseline python cannot run"):
         made_of(wanted(made, tmp_path))
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_baseline_alone_is_no_comparison(tmp_path: Path) -> None:
+    installed_nowhere(tmp_path)
+    arms = (experiment().forms["fair"].arms[0], WORKLOAD.arm("nowhere", "h1", name="absent"))
+    with pytest.raises(CannotRun, match=r"only python can run here.*absent cannot run"):
+        made_of(wanted(experiment(arms=arms), tmp_path))
 
 
 @pytest.mark.parametrize("part", ["client", "server"])

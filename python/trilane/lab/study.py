@@ -47,7 +47,7 @@ from trilane.lab.model.measures import BY_NAME, SYSCALLS
 from trilane.lab.model.sample import Sample
 from trilane.lab.network.emulated import NetworkFailed
 from trilane.lab.storage import benchmarks, store
-from trilane.lab.storage.journal import Journal, Line
+from trilane.lab.storage.journal import BadJournal, Journal, Line
 from trilane.lab.storage.runs import BadRun, read_manifest, write_result
 from trilane.lab.testbed import Testbed, Unavailable, arm_of
 
@@ -110,18 +110,43 @@ def run(wanted: Wanted, watcher: Watcher) -> Result:
         watcher.say(f"continuing {journal.folder}")
     else:
         called = RACE if wanted.experiment.race else f"{wanted.experiment.name}-{wanted.form}"
-        journal = Journal(store.new_run_folder(state, called))
+        journal = Journal(_new_folder(state, called))
         seed = random.SystemRandom().randrange(1 << 32) if wanted.seed is None else wanted.seed
         started_at = store.now()
     study = _Study(wanted, form, journal, seed, started_at, print_of_plan)
     try:
         with journal.locked():
             return _conduct(study, watcher)
+    except store.CannotWrite as error:
+        raise CannotRun(_not_kept(error, journal)) from error
     except BaseException:
         # Nothing was measured: leave nothing behind.
         if not (journal.folder / "manifest.json").exists():
             shutil.rmtree(journal.folder, ignore_errors=True)
         raise
+
+
+def _new_folder(state: Path, called: str) -> Path:
+    try:
+        return store.new_run_folder(state, called)
+    except store.CannotWrite as error:
+        raise CannotRun(f"{error}; name a folder that can be written: --state DIR") from error
+
+
+def _not_kept(error: store.CannotWrite, journal: Journal) -> str:
+    """What to do where a run could not be kept."""
+    elsewhere = "or keep runs in another folder: --state DIR"
+    try:
+        finished = len(journal.lines())
+    except (OSError, BadJournal):
+        finished = 0
+    if not finished:
+        shutil.rmtree(journal.folder, ignore_errors=True)
+        return f"{error}; free space there, {elsewhere}"
+    return (
+        f"{error}; {finished} finished runs are kept in {journal.folder}: "
+        f"free space there and type the same command to go on, {elsewhere}"
+    )
 
 
 def _check_cluster(wanted: Wanted, form: Form) -> None:
@@ -279,6 +304,9 @@ def _present(study: _Study, form: Form, testbed: Testbed, watcher: Watcher) -> F
         raise CannotRun(f"the baseline {form.baseline} cannot run here: {skipped[form.baseline]}")
     if not left:
         raise CannotRun("no arm can run here")
+    if len(left) == 1 < len(form.arms):
+        reasons = "; ".join(f"{name} cannot run here: {why}" for name, why in skipped.items())
+        raise CannotRun(f"only {left[0]} can run here, so nothing can be compared: {reasons}")
     return form.only(left) if len(left) < len(form.arms) else form
 
 

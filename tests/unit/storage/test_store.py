@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -31,3 +32,18 @@ def test_a_file_has_the_mode_of_new_files_without_a_change_for_other_threads(
     finally:
         os.umask(before)
     assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_full_disk_names_the_file_and_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    file = tmp_path / "result.json"
+    store.write_text(file, "old")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(store.CannotWrite) as raised:
+        store.write_text(file, "new")
+    assert str(raised.value) == f"cannot write {file}: No space left on device"
+    assert [file.read_text(), [path.name for path in tmp_path.iterdir()]] == ["old", [file.name]]

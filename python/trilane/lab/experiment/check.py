@@ -164,7 +164,9 @@ def _arms(form: Form, key: Key) -> None:
         if form.workload.flags and arm.client != ENGINE:
             problem = f"flags of the workload are for client = {ENGINE!r}: leave them out"
             raise BadExperiment(problem, (*where, "client"))
-    _known(form.baseline, seen, (*key, "baseline"))
+    # Either name may be the misspelled one: those of a matrix are made of what it lists.
+    made = "; a matrix names its arms by the client, version, … that it lists: check those, too"
+    _known(form.baseline, seen, (*key, "baseline"), made)
     if form.sweep is not None:
         for index, value in enumerate(form.sweep.values):
             if not _running(form, value):
@@ -355,9 +357,11 @@ def _name(problem: str, name: str, key: Key) -> None:
         raise BadExperiment(f"{name!r} {problem}: {NAME_TOLD}", key)
 
 
-def _known(word: object, known: Collection[object] | Mapping[str, object], key: Key) -> None:
+def _known(
+    word: object, known: Collection[object] | Mapping[str, object], key: Key, more: str = ""
+) -> None:
     if word not in known:
         text = str(word) if isinstance(word, str) else f"{word:g}"
         names = [name if isinstance(name, str) else f"{name:g}" for name in known]
         what = "is not an arm" if isinstance(word, str) else "is not a value of the sweep"
-        raise BadExperiment(f"{text!r} {what}{meant(text, names)}", key)
+        raise BadExperiment(f"{text!r} {what}{meant(text, names)}{more}", key)

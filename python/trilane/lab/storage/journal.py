@@ -67,8 +67,9 @@ class Journal:
 
     def open(self, manifest: Manifest) -> None:
         """Begin: make the folders and write the manifest."""
-        self.runs.mkdir(exist_ok=True)
-        self.logs.mkdir(exist_ok=True)
+        with store.writing(self.folder):
+            self.runs.mkdir(exist_ok=True)
+            self.logs.mkdir(exist_ok=True)
         self.write_manifest(manifest)
 
     def write_manifest(self, manifest: Manifest) -> None:
@@ -80,7 +81,8 @@ class Journal:
         if line.sample.run is not None and line.sample.file is not None:
             store.write_json(self.folder / line.sample.file, line.sample.run)
         kept = replace(line, sample=replace(line.sample, run=None))
-        with (self.folder / _JOURNAL).open("ab") as file:
+        path = self.folder / _JOURNAL
+        with store.writing(path), path.open("ab") as file:
             file.write(msgspec.json.encode(kept) + b"\n")
             file.flush()
             os.fsync(file.fileno())

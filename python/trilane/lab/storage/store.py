@@ -17,6 +17,28 @@ if TYPE_CHECKING:
     from trilane.lab.model.record import Record
 
 
+class CannotWrite(OSError):
+    """A file or folder of the state cannot be written; the message names it, and why."""
+
+    def __str__(self) -> str:
+        return f"cannot write {self.filename}: {self.strerror}"
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Name what could not be written; the system's own errors of a full disk name no file.
+
+    Raises:
+        CannotWrite: the system refused.
+    """
+    try:
+        yield
+    except CannotWrite:
+        raise
+    except OSError as error:
+        raise CannotWrite(error.errno, error.strerror, str(path)) from error
+
+
 def state_folder(override: Path | None = None) -> Path:
     """`--state`, else `$XDG_STATE_HOME/trilane`, else `~/.local/state/trilane`."""
     return _folder("XDG_STATE_HOME", ".local/state") if override is None else override
@@ -43,14 +65,15 @@ def new_run_folder(state: Path, kind: str) -> Path:
     """A fresh folder `<state>/runs/<time>-<kind>`."""
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     runs = state / "runs"
-    runs.mkdir(parents=True, exist_ok=True)
-    for attempt in range(1000):
-        folder = runs / (f"{stamp}-{kind}" + (f"-{attempt}" if attempt else ""))
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            continue
-        return folder
+    with writing(runs):
+        runs.mkdir(parents=True, exist_ok=True)
+        for attempt in range(1000):
+            folder = runs / (f"{stamp}-{kind}" + (f"-{attempt}" if attempt else ""))
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            return folder
     raise FileExistsError(f"{runs}: too many runs in one second")
 
 
@@ -60,7 +83,16 @@ def write_text(path: Path, content: str) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a crash, sees the old one or the new one."""
+    """Write a file so that a reader, or a crash, sees the old one or the new one.
+
+    Raises:
+        CannotWrite: the system refused.
+    """
+    with writing(path):
+        _write(path, content)
+
+
+def _write(path: Path, content: bytes) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:
