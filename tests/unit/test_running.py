@@ -12,6 +12,8 @@ from synthetic import labs
 from trilane.cli import running
 from trilane.lab import study
 from trilane.lab.model.lab import ExpectedRatio, LabResult
+from trilane.lab.storage import summaries
+from trilane.report import html
 
 
 def ended_with(result: LabResult, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -57,3 +59,37 @@ def test_a_gate_that_nothing_was_measured_for_does_not_pass(
     said = capsys.readouterr().err
     assert ("breached" in said) == bool(told)
     assert told in said
+
+
+@pytest.mark.parametrize(
+    ("there", "interrupted", "replaced"),
+    [
+        (None, False, True),
+        (None, True, True),
+        ('<meta name="generator" content="Trilane">', False, True),
+        # The page of a race that was interrupted replaces none of one that was not.
+        ('<meta name="generator" content="Trilane">', True, False),
+        ("<p>my own report</p>", False, False),
+    ],
+)
+def test_report_html_is_replaced_only_by_a_whole_race_and_only_if_it_is_ours(
+    there: str | None,
+    interrupted: bool,
+    replaced: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "runs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    report = tmp_path / "report.html"
+    if there is not None:
+        report.write_text(there)
+    made = study.Result(structs.replace(labs.versions(), interrupted=interrupted), Path("runs"))
+    monkeypatch.setattr(study, "run", lambda *_: made)
+    monkeypatch.setattr(html, "render", lambda _: "the page")
+    monkeypatch.setattr(summaries, "summary", lambda _: None)
+    running.run("trilane race", cast("Any", None), None, "json", here=True)
+    assert report.read_text() == ("the page" if replaced else there)
+    told = "report.html" if replaced else "runs/report.html"
+    assert f"report: {told}\n" in capsys.readouterr().err

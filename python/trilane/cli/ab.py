@@ -51,8 +51,6 @@ than 90 of 100 times.
 
 Exit codes: 0 done, 1 could not run, 2 wrong usage, 3 a budget was breached, 4 the measurement is
 invalid, 130 interrupted (what was measured is still reported)."""
-
-_REPORT = Path("report.html")
 # Limits of a request, and of a command each time it is run.
 _TIMEOUT, _TIMEOUT_OF_A_COMMAND = "30s", "10m"
 
@@ -169,7 +167,7 @@ def ab(  # noqa: PLR0913, PLR0917 - one parameter per flag
         Path | None,
         typer.Option(metavar="FILE", help="Write what was found as Markdown, for a pull request."),
     ] = None,
-    report: Annotated[Path, typer.Option(metavar="FILE", help="Where the report goes.")] = _REPORT,
+    report: options.ReportHere = None,
     state: State = None,
     output: Output = "text",
 ) -> int:
@@ -272,6 +270,7 @@ def ab(  # noqa: PLR0913, PLR0917 - one parameter per flag
         output,
         markdown,
         lambda found: within_blocks.contrast(found.result, found.folder, sides),
+        here=True,
     )
 
 

@@ -13,6 +13,7 @@ from trilane.cli.units import Usage
 
 HELP = """Print what a shell needs to complete this command's names, flags and values.
 
+\b
 Examples:
   source <(trilane completions bash)
   trilane completions zsh > "${fpath[1]}/_trilane"

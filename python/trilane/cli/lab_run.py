@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 RUN_HELP = """Run an experiment, or go on with one that was interrupted.
 
 NAME is one of `trilane lab list`, or a .toml file. Every run is a fresh process; each block holds
-every arm once in random order, the baseline twice. Ctrl-C, a crash or kill -9 lose at most the run
-that was under way: the same command continues where it stopped (--new begins anew).
+every arm once, and one of them twice, in random order. Ctrl-C, a crash or kill -9 lose at most the
+run that was under way: the same command continues where it stopped (--new begins anew).
 
 An expectation of the file is breached when the whole interval lies outside of it, or when nothing
 was measured for it, as of an arm that could not run here.

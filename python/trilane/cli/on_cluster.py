@@ -62,7 +62,13 @@ def asked(
 
 
 def run(
-    command: str, cluster: Asked | None, wanted: Wanted, report: Path | None, output: str
+    command: str,
+    cluster: Asked | None,
+    wanted: Wanted,
+    report: Path | None,
+    output: str,
+    *,
+    here: bool = False,
 ) -> int:
     """Run an experiment as `running.run`, on a cluster where there is one; the exit code.
 
@@ -70,13 +76,14 @@ def run(
         Usage: the experiment names what there is not, or the engine or the cluster refuses it.
     """
     if cluster is None:
-        return running.run(command, wanted, report, output)
+        return running.run(command, wanted, report, output, here=here)
     from trilane.cluster import experiments
     from trilane.cluster.load import ClusterFailed
 
     try:
         with experiments.opened(cluster, wanted.experiment.cluster) as machines:
-            return running.run(command, replace(wanted, cluster=machines), report, output)
+            spread = replace(wanted, cluster=machines)
+            return running.run(command, spread, report, output, here=here)
     except ClusterFailed as error:
         if error.code == WRONG_USAGE:
             raise Usage(str(error)) from error

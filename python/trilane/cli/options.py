@@ -93,6 +93,14 @@ ClusterCert = Annotated[
 ClusterKey = Annotated[
     Path | None, typer.Option("--cluster-tls-key", metavar="FILE", help="Its private key.")
 ]
+ReportHere = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE",
+        help="Write the report to FILE. [default: report.html, if nobody else's file is there]",
+    ),
+]
 Output = Annotated[Literal["text", "json"], typer.Option("--format", help="What stdout gets.")]
 
 
@@ -118,12 +126,24 @@ def blocks(text: str | None, *, until_decided: bool) -> int | None:
     return number
 
 
-def keep_report(page: str, folder: Path, wanted: Path | None) -> Path:
-    """Write a report beside its runs, and where it was wanted; the path to tell the user."""
+def keep_report(page: str, folder: Path, wanted: Path | None, unnamed: Path | None = None) -> Path:
+    """Write a report beside its runs, and to `wanted` or, where that is None, to `unnamed`.
+
+    The user named `wanted`, and not `unnamed`: what is there is replaced only if it is a report of
+    ours. The path to print.
+    """
     from trilane.lab.storage import store
 
     kept = folder / "report.html"
     store.write_text(kept, page)
+    if wanted is None and unnamed is not None:
+        if _is_foreign(unnamed):
+            sys.stderr.write(
+                f"trilane: {unnamed} is not a report of trilane: left as it is "
+                "(--report FILE writes the report elsewhere)\n"
+            )
+        else:
+            wanted = unnamed
     if wanted is None:
         return kept
     try:
@@ -132,3 +152,14 @@ def keep_report(page: str, folder: Path, wanted: Path | None) -> Path:
         sys.stderr.write(f"trilane: could not write {wanted}: {error.strerror}; it is in {kept}\n")
         return kept
     return wanted
+
+
+def _is_foreign(path: Path) -> bool:
+    """Whether something is there that is not a page of ours."""
+    try:
+        with path.open("rb") as file:
+            return b'<meta name="generator" content="Trilane">' not in file.read(4096)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -50,8 +49,6 @@ beyond the limit, or when nothing was measured for it, as of an arm that could n
 
 Exit codes: 0 done, 1 could not run, 2 wrong usage, 3 a --fail-if was breached, 4 the measurement is
 invalid, 130 interrupted (what was measured is still reported)."""
-
-_REPORT = Path("report.html")
 
 
 def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
@@ -201,7 +198,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     cluster_tls_ca: options.ClusterCa = None,
     cluster_tls_cert: options.ClusterCert = None,
     cluster_tls_key: options.ClusterKey = None,
-    report: Annotated[Path, typer.Option(metavar="FILE", help="Where the report goes.")] = _REPORT,
+    report: options.ReportHere = None,
     state: State = None,
     output: Output = "text",
 ) -> int:
@@ -286,7 +283,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         fresh=fresh,
         command=["trilane", *sys.argv[1:]],
     )
-    return on_cluster.run("trilane race", machines, wanted, report, output)
+    return on_cluster.run("trilane race", machines, wanted, report, output, here=True)
 
 
 def _one(urls: list[str]) -> str | None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from trilane.lab.asked import Wanted
     from trilane.lab.model.lab import LabResult
 
+_REPORT = Path("report.html")
+
 
 def check_report(report: Path | None) -> None:
     """Refuse a place where no report can be written, before anything runs."""
@@ -43,11 +45,13 @@ def run(
     output: str,
     markdown: Path | None = None,
     document: Callable[[study.Result], object] | None = None,
+    *,
+    here: bool = False,
 ) -> int:
     """Run an experiment and tell what it found; messages begin with `command`.
 
     `markdown` is a file for what a pull request is told, `document` makes what is told as JSON
-    (None: the whole result).
+    (None: the whole result). `here`: without `report`, the page goes to report.html in this folder.
 
     Raises:
         Usage: the experiment names what there is not, or the engine refuses its flags.
@@ -70,7 +74,7 @@ def run(
         from trilane.report import pages
 
         store.write_text(markdown, f"{pages.measured(made.result)}\n")
-    return _tell(command, made, report, output, document)
+    return _tell(command, made, report, output, document, here=here)
 
 
 def _tell(
@@ -79,6 +83,8 @@ def _tell(
     report: Path | None,
     output: str,
     document: Callable[[study.Result], object] | None,
+    *,
+    here: bool,
 ) -> int:
     import msgspec
 
@@ -86,15 +92,18 @@ def _tell(
     from trilane.report import html, labels, terminal, view
 
     result = made.result
-    kept = keep_report(html.render(result), made.folder, report)
-    # `trilane history` will ask for it.
-    summary(made.folder)
+    # First what was found: a disk that is full must not lose it.
     if output == "json":
         told = view.document(result) if document is None else document(made)
         sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
     else:
         terminal.show(result, Console())
-        sys.stdout.flush()
+    sys.stdout.flush()
+    # The page of a race that was interrupted replaces none of one that was not.
+    unnamed = _REPORT if here and not (result.interrupted and _REPORT.exists()) else None
+    kept = keep_report(html.render(result), made.folder, report, unnamed)
+    # `trilane history` will ask for it.
+    summary(made.folder)
     sys.stderr.write(f"report: {kept}\nruns: {made.folder}\n")
     if result.interrupted:
         sys.stderr.write("to go on, type the same command again\n")
