@@ -157,7 +157,7 @@ impl Server {
             )));
         }
         let (mut head, stream) = response.into_parts();
-        fields::end_to_end(&mut head.headers);
+        fields::of_response(&mut head.headers);
         let body = Body::new(Answer::new(stream, sending, slot, self.limits.message));
         Ok(Response::from_parts(head, body))
     }
