@@ -5,11 +5,6 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use base64::{
-    Engine,
-    alphabet::STANDARD,
-    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
-};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use futures_util::future::poll_fn;
 use http::{HeaderMap, Method, Request, Response, Uri};
@@ -25,16 +20,11 @@ use super::{
     answer::{Answered, Content, Fields, Outcome, media_type, status},
     raw,
 };
+pub(super) use crate::upstream::status_of;
 use crate::{rpc::Rpc, upstream};
 
 /// The prefix of a message: a flag and a length.
 const PREFIX: usize = 5;
-const DETAILS: &str = "grpc-status-details-bin";
-/// As gRPC has it: padding may be left out.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
 
 /// A message that a caller streams, framed, or why there is none.
 pub(super) type Sent = Result<Bytes, Status>;
@@ -68,18 +58,6 @@ pub(super) async fn invoke(
     *request.headers_mut() = metadata;
     let Ok(response) = rpc.call(request).await;
     Ok(response)
-}
-
-/// The status that trailers have, or the head of a response without content.
-pub(super) fn status_of(fields: &HeaderMap) -> Option<Status> {
-    let details = fields.get(DETAILS);
-    if details.is_none_or(|details| BASE64.decode(details).is_ok()) {
-        return Status::from_header_map(fields);
-    }
-    // tonic panics at those, which a server that is not ours may send.
-    let mut sound = fields.clone();
-    sound.remove(DETAILS);
-    Status::from_header_map(&sound)
 }
 
 /// A message in its frame.
@@ -256,26 +234,4 @@ pub(super) fn write(
     let message = DynamicMessage::decode(binding.method().output(), message)
         .map_err(|reason| Status::internal(format!("the service's message is none: {reason}")))?;
     binding.response(&message, format, out).map_err(status)
-}
-
-#[cfg(test)]
-mod tests {
-    use http::HeaderValue;
-
-    use super::*;
-
-    #[test]
-    fn details_that_are_no_base64_are_left_out() {
-        let mut fields = HeaderMap::new();
-        assert!(status_of(&fields).is_none());
-        fields.insert("grpc-status", HeaderValue::from_static("5"));
-        for (details, expected) in [("CAU", &b"\x08\x05"[..]), ("CAU=", b"\x08\x05"), ("!", b"")] {
-            fields.insert(DETAILS, HeaderValue::from_static(details));
-            let status = status_of(&fields).unwrap();
-            assert_eq!(
-                (status.code(), status.details()),
-                (Code::NotFound, expected)
-            );
-        }
-    }
 }

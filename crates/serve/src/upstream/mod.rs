@@ -18,6 +18,7 @@ mod peer;
 mod pool;
 mod process;
 mod service;
+mod status;
 
 use std::{
     collections::HashMap,
@@ -38,6 +39,7 @@ use service::Service;
 
 pub(crate) use fields::{of_call, of_connect, of_rest, to_connect, to_rest};
 
+pub(crate) use status::status_of;
 /// The service by which a server tells how it fares.
 const HEALTH: &str = "grpc.health.v1.Health";
 
