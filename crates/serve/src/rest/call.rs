@@ -3,6 +3,7 @@
 use std::{
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -11,7 +12,7 @@ use http::{HeaderMap, Method, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::{Body as HttpBody, Frame};
 use prost_reflect::DynamicMessage;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::timeout};
 use tonic::{Code, Status, body::Body};
 use trilane_transcode::{Binding, Format};
 
@@ -108,6 +109,8 @@ pub(super) struct Messages {
     /// What has arrived of messages that have not been taken.
     buffer: BytesMut,
     ended: bool,
+    /// One that has been waited for, and not been taken.
+    first: Option<Bytes>,
     trailers: HeaderMap,
     /// Most bytes of a message.
     most: usize,
@@ -120,8 +123,21 @@ impl Messages {
             body: response.into_body(),
             buffer: BytesMut::new(),
             ended: false,
+            first: None,
             trailers: HeaderMap::new(),
         }
+    }
+
+    /// Waits for the first message or the end, but not for ever: a stream may have nothing to say. A server sends its
+    /// head before it knows how the call ends.
+    ///
+    /// # Errors
+    /// How the call ended, where it ended without a message.
+    pub(super) async fn begin(&mut self, patience: Duration) -> Result<(), Status> {
+        if let Ok(first) = timeout(patience, self.next()).await {
+            self.first = first?;
+        }
+        Ok(())
     }
 
     /// The next message; an error is the last thing that comes.
@@ -129,6 +145,9 @@ impl Messages {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, Status>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(first)));
+        }
         loop {
             if let Some(message) = self.take()? {
                 return Poll::Ready(Some(Ok(message)));
