@@ -13,7 +13,7 @@ use trilane_grpc::Schema;
 
 use crate::{
     Config, Cost, Counts, Error, Forwarding, ServiceConfig,
-    app::{self, App, Cors},
+    app::{self, App, Cors, Hosts},
     certificate::Identity,
     cost::{self, Tally},
     library::Library,
@@ -80,6 +80,7 @@ impl Server {
         net::raise_file_limit();
         // Who waits for the ports finds the certificate authority there.
         let identity = Identity::load(&config)?;
+        let certified = identity.names();
         let sockets = Sockets::bind(&config)?;
         let addresses = Addresses {
             http: sockets.http.local_addr().map_err(Error::System)?,
@@ -147,6 +148,7 @@ impl Server {
                     services.clone(),
                 ),
                 alone,
+                Hosts::new(&config.allow_hosts, &certified)?,
                 Cors::new(&config.cors_origins)?,
             );
             server.switch.apps.push(app.clone());
