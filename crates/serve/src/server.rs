@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use trilane_grpc::Schema;
 
 use crate::{
@@ -77,7 +77,7 @@ impl Server {
             None => (false, Services::library()),
             Some(forwarding) => (forwarding.alone, Services::of(forwarding)?),
         };
-        net::raise_file_limit();
+        let descriptors = Arc::new(Semaphore::new(net::raise_file_limit()));
         // Who waits for the ports finds the certificate authority there.
         let identity = Identity::load(&config)?;
         let certified = identity.names();
@@ -105,11 +105,13 @@ impl Server {
             listener: sockets.http,
             tls: None,
             doors: doors.clone(),
+            descriptors: descriptors.clone(),
         });
         accepts[1 % config.threads].push(Accept {
             listener: sockets.https,
             tls: Some(tcp_tls),
             doors,
+            descriptors,
         });
 
         let forwarding = config.forwarding.as_ref();

@@ -19,6 +19,7 @@ mod site;
 use std::{
     error, fmt,
     future::poll_fn,
+    net::SocketAddr,
     pin::Pin,
     sync::{Arc, PoisonError, RwLock},
 };
@@ -30,7 +31,10 @@ use http::{
     request::Parts,
 };
 use hyper::body::Body;
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{sleep, timeout},
+};
 
 pub(crate) use answer::Answer;
 pub(crate) use cors::Cors;
@@ -41,6 +45,7 @@ pub(crate) use route::is_page;
 
 use crate::{
     SERVER_NAME,
+    caller::{Caller, Callers},
     connection::{Connection, PATIENCE},
     cost::Tally,
     rest::{self, Gateway},
@@ -68,6 +73,7 @@ pub(crate) struct App {
     /// Whether calls are all that is answered.
     calls_alone: bool,
     hosts: Hosts,
+    callers: Callers,
     /// The origins whose pages may read answers.
     cors: Option<Cors>,
 }
@@ -91,13 +97,19 @@ impl App {
             gateway: RwLock::new(gateway),
             calls_alone,
             hosts,
+            callers: Callers::default(),
             cors,
         })
     }
 
-    /// Counts a connection on which requests may come.
-    pub(crate) fn count_connection(&self) {
+    /// Counts a connection on which requests may come, and says whose it is. `descriptor` is kept with it.
+    pub(crate) fn count_connection(
+        &self,
+        peer: SocketAddr,
+        descriptor: Option<OwnedSemaphorePermit>,
+    ) -> Caller {
         self.tally.count_connection();
+        self.callers.of(peer, descriptor)
     }
 
     /// Ends what would go on for ever.

@@ -21,8 +21,8 @@ use super::{
     answer::{Answered, Content, Fields, Outcome, media_type, status},
     raw,
 };
+use crate::upstream;
 pub(super) use crate::upstream::status_of;
-use crate::{rpc::Rpc, upstream};
 
 /// The prefix of a message: a flag and a length.
 const PREFIX: usize = 5;
@@ -37,8 +37,7 @@ pub(super) async fn start(
     requests: Body,
 ) -> Result<Response<Body>, Status> {
     let metadata = upstream::of_rest(&exchange.head.headers);
-    let rpc = &exchange.gateway.rpc;
-    let response = invoke(rpc, binding.grpc_path(), metadata, requests).await?;
+    let response = invoke(exchange, binding.grpc_path(), metadata, requests).await?;
     match status_of(response.headers()) {
         Some(status) if status.code() != Code::Ok => Err(status),
         _ => Ok(response),
@@ -47,7 +46,7 @@ pub(super) async fn start(
 
 /// Calls the method that gRPC has at a path.
 pub(super) async fn invoke(
-    rpc: &Rpc,
+    exchange: &Exchange,
     path: &str,
     metadata: HeaderMap,
     requests: Body,
@@ -57,7 +56,8 @@ pub(super) async fn invoke(
     *request.uri_mut() =
         Uri::try_from(path).map_err(|_| Status::internal("the method's name is no path"))?;
     *request.headers_mut() = metadata;
-    let Ok(response) = rpc.call(request).await;
+    let caller = &exchange.connection.caller;
+    let Ok(response) = exchange.gateway.rpc.call(caller, request).await;
     Ok(response)
 }
 

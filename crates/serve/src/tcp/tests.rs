@@ -12,7 +12,7 @@ use super::{Builders, serve};
 use crate::{
     Limits,
     app::{App, Hosts},
-    connection::Connection,
+    connection::{ABSENCE, Connection},
     library::Library,
     rest::Gateway,
     rpc::Rpc,
@@ -36,7 +36,8 @@ fn connect() -> (DuplexStream, JoinHandle<()>) {
     let gateway = Gateway::new(rpc, services);
     let hosts = Hosts::new(&[], &[]).unwrap();
     let app = App::new(443, Arc::default(), gateway, false, hosts, None);
-    let connection = Connection::new(([127, 0, 0, 1], 1).into(), None, None, None);
+    let caller = app.count_connection(([127, 0, 0, 1], 1).into(), None);
+    let connection = Connection::new(caller, None, None, None);
     let serving = tokio::spawn(async move {
         let builders = Builders::new(100);
         serve(server, connection, app, &builders.auto, watcher).await;
@@ -135,6 +136,55 @@ async fn an_answer_leaves_while_a_later_request_is_worked_on() {
         assert_ne!(client.read_buf(&mut heard).await.unwrap(), 0);
     }
     assert!(start.elapsed() < Duration::from_secs(1), "in virtual time");
+}
+
+/// How long a connection is served whose peer waits for what comes in ten minutes, after `leave`.
+async fn served_after(
+    requests: &str,
+    leave: impl AsyncFnOnce(DuplexStream) -> Option<DuplexStream>,
+) -> Duration {
+    let (mut client, serving) = connect();
+    client.write_all(requests.as_bytes()).await.unwrap();
+    // In paused time this is over when the server has nothing to do but wait.
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let start = tokio::time::Instant::now();
+    let _client = leave(client).await;
+    serving.await.unwrap();
+    start.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_leaves_is_not_worked_for() {
+    let wait = "GET /delay/10m HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let posted = "POST /delay/10m HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\nhi";
+    let silent = "GET /v1/shelves/1/books:watch?follow=true HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    for requests in [wait, posted, silent, &wait.repeat(20)] {
+        let gone = served_after(requests, async |client| {
+            drop(client);
+            None
+        });
+        assert!(gone.await <= 2 * ABSENCE, "{requests}");
+        // It reads on, but nothing could be sent to it.
+        let half = served_after(requests, async |mut client| {
+            client.shutdown().await.unwrap();
+            Some(client)
+        });
+        assert!(half.await <= 2 * ABSENCE, "{requests}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_has_closed_its_direction_is_answered() {
+    for path in ["/delay/1s", "/drip?bytes=1000&duration=5m"] {
+        let (mut client, _serving) = connect();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut heard = Vec::new();
+        client.read_to_end(&mut heard).await.unwrap();
+        let text = String::from_utf8_lossy(&heard);
+        assert!(text.starts_with("HTTP/1.1 200"), "{path}: {text}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

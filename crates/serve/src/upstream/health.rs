@@ -63,7 +63,7 @@ async fn once(server: &Arc<Server>, failures: &mut u32) -> Result<(), Status> {
     let head = Head::new(Uri::from_static(WATCH), fields)?;
     let content = Full::new(Bytes::from_static(WHOLE_SERVER));
     let content = Arc::new(Content::new(Body::new(content), None));
-    let called = server.call(&head, &content).await;
+    let called = server.call(&head, &content, &mut None).await;
     let response = called.map_err(|failure| failure.into_status())?;
     if let Some(status) = status_of(response.headers()) {
         return Err(status);
