@@ -7,6 +7,7 @@
 use std::{
     future::poll_fn,
     io,
+    mem::MaybeUninit,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, ready},
@@ -129,13 +130,14 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Inner<I> {
     }
 
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut piece = [0; AHEAD / 16];
+        // Nothing comes, mostly, and then nothing is written there.
+        let mut piece = [MaybeUninit::uninit(); AHEAD / 16];
         while !self.has_ended {
             let room = piece.len().min(AHEAD - self.ahead.len());
             if room == 0 {
                 return Poll::Pending;
             }
-            let mut buffer = ReadBuf::new(&mut piece[..room]);
+            let mut buffer = ReadBuf::uninit(&mut piece[..room]);
             match ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer)) {
                 // TLS says so of a peer that ends without a word.
                 Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
