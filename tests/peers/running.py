@@ -45,7 +45,10 @@ class Peers:
             "caddy": lambda folder: caddy.start(folder, leaf),
             "gonet": lambda folder: gonet.start(folder, leaf),
             "hypercorn": lambda folder: shipped.start("hypercorn", folder, leaf=leaf, echo="/echo"),
-            "embedded": lambda folder: embedded.start(native(), folder),
+            # It stands for servers of any name.
+            "embedded": lambda folder: embedded.start(
+                native(), folder, flags=("--allow-host", "*")
+            ),
             "grpc-go": lambda folder: shipped.start("grpc-go", folder, hello=""),
             "grpc-go-http": lambda folder: shipped.start("grpc-go-http", folder, hello=""),
             "connect-go": lambda folder: shipped.start("connect-go", folder, hello=""),

@@ -88,7 +88,8 @@ pub(crate) struct ForwardArgs {
     /// Ask upstreams for their health (grpc.health.v1), and leave those out that do not serve
     #[arg(long, requires = "upstream", help_heading = UPSTREAM)]
     upstream_health: bool,
-    /// The time that a call has which brings no deadline (grpc-timeout) [default: no end]
+    /// The time that a call has which brings no deadline (grpc-timeout), a stream as well [default: 5m for calls of
+    /// one message each way, no end for streams]
     #[arg(long, value_name = "TIME", requires = "upstream", value_parser = units::time, help_heading = UPSTREAM)]
     upstream_timeout: Option<Duration>,
     /// Most bytes of a message in either direction, such as 16m; longer ones end their calls with
@@ -103,6 +104,11 @@ pub(crate) struct ForwardArgs {
     #[arg(long, value_name = "N", default_value_t = 1024, requires = "upstream", help_heading = UPSTREAM,
           value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     upstream_waiting: u32,
+    /// Calls that one caller (IP address) may have under way at a time on each worker; more end with
+    /// RESOURCE_EXHAUSTED
+    #[arg(long, value_name = "N", default_value_t = 1000, requires = "upstream", help_heading = UPSTREAM,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    calls_per_caller: u32,
 }
 
 /// Where a server is.
@@ -240,6 +246,7 @@ impl ForwardArgs {
                 limits: Limits {
                     connections: self.upstream_connections.into(),
                     waiting: self.upstream_waiting as usize,
+                    caller: self.calls_per_caller as usize,
                     message: self.max_message,
                     timeout: self.upstream_timeout,
                     health: self.upstream_health,

@@ -62,10 +62,14 @@ pub(crate) struct ListenArgs {
     /// Ask clients to leave after N requests on a connection (connection: close, GOAWAY)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     keepalive_requests: Option<u64>,
-    /// Let pages of this origin read the answers (CORS), such as https://app.example; * for all
+    /// Let pages of this origin call and read the answers (CORS), such as https://app.example; * for all
     /// (repeatable)
     #[arg(long, value_name = "ORIGIN")]
     cors_origin: Vec<String>,
+    /// Serve requests for this host name too, such as shop.example; *.shop.example for all names below it, * for
+    /// all (repeatable) [default: localhost, names of the certificate, and any address]
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
     /// Form of the ready line
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
@@ -109,6 +113,7 @@ impl ListenArgs {
             streams: self.h2_streams,
             keepalive_requests: self.keepalive_requests,
             cors_origins: self.cors_origin.clone(),
+            allow_hosts: self.allow_host.clone(),
             ..Config::default()
         }
     }

@@ -56,6 +56,10 @@ pub struct Config {
     /// Origins whose pages may read the answers (CORS), such as `https://app.example`; `*` for all.
     /// Default: none.
     pub cors_origins: Vec<String>,
+    /// Names under which the server is served, beside `localhost`, the names below it, those of its certificate,
+    /// and all addresses: a request for another host is answered with 421, lest a page have its own name lead
+    /// here (DNS rebinding). `*.shop.example` stands for all names below, `*` for all. Default: none.
+    pub allow_hosts: Vec<String>,
     /// Services of others that are served too, by calling them where they are. Default: none.
     pub forwarding: Option<Forwarding>,
 }
@@ -162,6 +166,7 @@ impl Default for Config {
             retry: false,
             chain_size: None,
             cors_origins: Vec::new(),
+            allow_hosts: Vec::new(),
             forwarding: None,
         }
     }

@@ -1,7 +1,6 @@
 //! What the handler and the keeper of a connection both need to know about it.
 
 use std::{
-    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
@@ -11,8 +10,13 @@ use std::{
 
 use http::{HeaderMap, HeaderName};
 
+use crate::caller::Caller;
+
 /// A peer that neither completes a request nor takes any of a response for this long is gone.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// A peer of HTTP/1.1 that has closed its direction is gone where nothing could be sent to it for this long: whether
+/// it reads on, as one may (RFC 9112 section 9.6), only shows when something is sent.
+pub(crate) const ABSENCE: Duration = Duration::from_secs(2);
 /// How long the rest of a request's content may take that nobody wants any more.
 pub(crate) const LINGER: Duration = Duration::from_secs(1);
 /// TLS and QUIC handshakes must be through by then.
@@ -26,7 +30,7 @@ const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 /// One connection. Its counters are only ever touched by its own worker thread; they are atomic
 /// because the runtime's tasks have to be `Send`.
 pub(crate) struct Connection {
-    pub(crate) peer: SocketAddr,
+    pub(crate) caller: Caller,
     pub(crate) tls: Option<Tls>,
     /// Requests after which the peer is asked to leave.
     limit: Option<u64>,
@@ -38,6 +42,10 @@ pub(crate) struct Connection {
     writes: AtomicU64,
     /// Requests that are waiting in the handler.
     waiting: AtomicU32,
+    /// It has one request at a time, and is not read while that is worked on: HTTP/1.
+    is_serial: AtomicBool,
+    /// The content of a request is being read (HTTP/1).
+    is_reading: AtomicBool,
     has_switched: AtomicBool,
 }
 
@@ -52,19 +60,21 @@ pub(crate) struct Tls {
 
 impl Connection {
     pub(crate) fn new(
-        peer: SocketAddr,
+        caller: Caller,
         tls: Option<Tls>,
         limit: Option<u64>,
         early: Option<Arc<AtomicBool>>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            peer,
+            caller,
             tls,
             limit,
             early,
             requests: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             waiting: AtomicU32::new(0),
+            is_serial: AtomicBool::new(false),
+            is_reading: AtomicBool::new(false),
             has_switched: AtomicBool::new(false),
         })
     }
@@ -107,6 +117,22 @@ impl Connection {
         self.waiting.load(Relaxed) > 0
     }
 
+    /// It has one request at a time.
+    pub(crate) fn serve_in_turn(&self) {
+        self.is_serial.store(true, Relaxed);
+    }
+
+    /// Whether the peer waits for us and nobody reads from it, so that nobody notices when it leaves.
+    pub(crate) fn is_unwatched(&self) -> bool {
+        self.is_waiting() && self.is_serial.load(Relaxed) && !self.is_reading.load(Relaxed)
+    }
+
+    /// Says that the content of a request is read until the guard is dropped.
+    pub(crate) fn read(self: &Arc<Self>) -> Reading {
+        self.is_reading.store(true, Relaxed);
+        Reading(self.clone())
+    }
+
     /// The connection is handed over to another protocol.
     pub(crate) fn switch(&self) {
         self.has_switched.store(true, Relaxed);
@@ -120,6 +146,15 @@ impl Connection {
     pub(crate) fn wait(self: &Arc<Self>) -> Waiting {
         self.waiting.fetch_add(1, Relaxed);
         Waiting(self.clone())
+    }
+}
+
+/// Guard of [`Connection::read`].
+pub(crate) struct Reading(Arc<Connection>);
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.is_reading.store(false, Relaxed);
     }
 }
 

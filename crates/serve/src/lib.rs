@@ -26,6 +26,7 @@
 //! tested against somebody else's reading of the RFCs.
 
 mod app;
+mod caller;
 mod certificate;
 mod config;
 mod connection;

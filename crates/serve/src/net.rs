@@ -7,6 +7,7 @@ use std::{
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, Type};
+use tokio::sync::Semaphore;
 
 use crate::{Config, Error, sys};
 
@@ -15,6 +16,9 @@ const BACKLOG: i32 = 4096;
 /// Asked of the kernel for each UDP socket, which caps it by `rmem_max` and `wmem_max`. The
 /// usual 208 KiB hold less than one burst of a busy client.
 const UDP_BUFFER: usize = 8 << 20;
+/// The part of all descriptors that is not for clients, and the least of it.
+const OWN_PART: u64 = 8;
+const OWN_LEAST: u64 = 64;
 /// How often a number free on TCP is tried before we give up on finding it free on UDP too.
 const PORT_TRIES: usize = 32;
 
@@ -104,12 +108,18 @@ fn udp_group(address: SocketAddr, count: usize) -> io::Result<Vec<UdpSocket>> {
     Ok(group)
 }
 
-/// Lets the process hold as many connections as the system allows.
-pub(crate) fn raise_file_limit() {
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
-        && soft < hard
-    {
-        // Staying at the old limit is no reason not to start.
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
-    }
+/// Lets the process hold as many connections as the system allows. Returns how many of them clients may have: a part
+/// is left for connections to upstreams, and files.
+pub(crate) fn raise_file_limit() -> usize {
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
+        return Semaphore::MAX_PERMITS;
+    };
+    // Staying at the old limit is no reason not to start.
+    let limit = match soft < hard && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok() {
+        true => hard,
+        false => soft,
+    };
+    let own = (limit / OWN_PART).max(OWN_LEAST);
+    let left = usize::try_from(limit.saturating_sub(own)).unwrap_or(usize::MAX);
+    left.clamp(1, Semaphore::MAX_PERMITS)
 }

@@ -8,12 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use trilane_grpc::Schema;
 
 use crate::{
     Config, Cost, Counts, Error, Forwarding, ServiceConfig,
-    app::{self, App, Cors},
+    app::{self, App, Cors, Hosts},
     certificate::Identity,
     cost::{self, Tally},
     library::Library,
@@ -77,9 +77,10 @@ impl Server {
             None => (false, Services::library()),
             Some(forwarding) => (forwarding.alone, Services::of(forwarding)?),
         };
-        net::raise_file_limit();
+        let descriptors = Arc::new(Semaphore::new(net::raise_file_limit()));
         // Who waits for the ports finds the certificate authority there.
         let identity = Identity::load(&config)?;
+        let certified = identity.names();
         let sockets = Sockets::bind(&config)?;
         let addresses = Addresses {
             http: sockets.http.local_addr().map_err(Error::System)?,
@@ -104,11 +105,13 @@ impl Server {
             listener: sockets.http,
             tls: None,
             doors: doors.clone(),
+            descriptors: descriptors.clone(),
         });
         accepts[1 % config.threads].push(Accept {
             listener: sockets.https,
             tls: Some(tcp_tls),
             doors,
+            descriptors,
         });
 
         let forwarding = config.forwarding.as_ref();
@@ -147,6 +150,7 @@ impl Server {
                     services.clone(),
                 ),
                 alone,
+                Hosts::new(&config.allow_hosts, &certified)?,
                 Cors::new(&config.cors_origins)?,
             );
             server.switch.apps.push(app.clone());

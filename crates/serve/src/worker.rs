@@ -15,7 +15,7 @@ use quinn::{ConnectionId, ConnectionIdGenerator, Endpoint, EndpointConfig, Tokio
 use rustls::{ServerConfig, crypto::aws_lc_rs};
 use tokio::{
     runtime,
-    sync::{mpsc, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
     time,
 };
 use tokio_rustls::TlsAcceptor;
@@ -49,6 +49,8 @@ pub(crate) struct Arrival {
     stream: TcpStream,
     peer: SocketAddr,
     tls: Option<Arc<ServerConfig>>,
+    /// Given back when the connection has ended.
+    descriptor: OwnedSemaphorePermit,
 }
 
 /// A listening socket, and the doors of all workers to deal its connections to.
@@ -56,6 +58,8 @@ pub(crate) struct Accept {
     pub(crate) listener: TcpListener,
     pub(crate) tls: Option<Arc<ServerConfig>>,
     pub(crate) doors: Vec<mpsc::UnboundedSender<Arrival>>,
+    /// One for each connection that there may be; more wait to be accepted.
+    pub(crate) descriptors: Arc<Semaphore>,
 }
 
 pub(crate) struct Worker {
@@ -194,10 +198,16 @@ impl Accept {
         };
         let mut doors = self.doors.iter().cycle();
         loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
+            let accepting = async {
+                let descriptor = self.descriptors.clone().acquire_owned().await;
+                (descriptor, listener.accept().await)
+            };
+            let (descriptor, accepted) = tokio::select! {
+                accepted = accepting => accepted,
                 _ = signal.changed() => return,
             };
+            // Nobody closes it.
+            let Ok(descriptor) = descriptor else { return };
             let (stream, peer) = match accepted {
                 Ok((stream, peer)) => match stream.into_std() {
                     Ok(stream) => (stream, peer),
@@ -217,6 +227,7 @@ impl Accept {
                     stream,
                     peer,
                     tls: self.tls.clone(),
+                    descriptor,
                 });
             }
         }
@@ -247,8 +258,8 @@ async fn serve_tcp(
         return;
     };
     let Some(config) = arrival.tls else {
-        let connection = Connection::new(arrival.peer, None, limit, None);
-        app.count_connection();
+        let caller = app.count_connection(arrival.peer, Some(arrival.descriptor));
+        let connection = Connection::new(caller, None, limit, None);
         return tcp::serve(stream, connection, app, &builders.auto, signal).await;
     };
     if early_data {
@@ -259,8 +270,8 @@ async fn serve_tcp(
         let tls = describe(stream.session());
         let builder = builders.of(&tls);
         let early = Some(stream.handshaking());
-        let connection = Connection::new(arrival.peer, Some(tls), limit, early);
-        app.count_connection();
+        let caller = app.count_connection(arrival.peer, Some(arrival.descriptor));
+        let connection = Connection::new(caller, Some(tls), limit, early);
         return tcp::serve(stream, connection, app, builder, signal).await;
     }
     let handshake = TlsAcceptor::from(config).accept(stream);
@@ -269,8 +280,8 @@ async fn serve_tcp(
     };
     let tls = describe(stream.get_ref().1);
     let builder = builders.of(&tls);
-    let connection = Connection::new(arrival.peer, Some(tls), limit, None);
-    app.count_connection();
+    let caller = app.count_connection(arrival.peer, Some(arrival.descriptor));
+    let connection = Connection::new(caller, Some(tls), limit, None);
     tcp::serve(stream, connection, app, builder, signal).await;
 }
 
@@ -329,7 +340,37 @@ impl ConnectionIdGenerator for SteeredIds {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
+
+    #[tokio::test]
+    async fn no_more_connections_are_accepted_than_there_are_descriptors() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let descriptors = Arc::new(Semaphore::new(2));
+        let (door, mut arrivals) = mpsc::unbounded_channel();
+        let (_signal, watcher) = watch::channel(Signal::Serve);
+        let accept = Accept {
+            listener,
+            tls: None,
+            doors: vec![door],
+            descriptors: descriptors.clone(),
+        };
+        tokio::spawn(accept.run(watcher));
+        let clients: Vec<_> = (0..3)
+            .map(|_| TcpStream::connect(address).unwrap())
+            .collect();
+        let first = arrivals.recv().await.unwrap();
+        let _second = arrivals.recv().await.unwrap();
+        assert_eq!(descriptors.available_permits(), 0);
+        assert_eq!(first.peer, clients[0].local_addr().unwrap());
+        assert!(arrivals.try_recv().is_err());
+        drop(first);
+        let third = arrivals.recv().await.unwrap();
+        assert_eq!(third.peer, clients[2].local_addr().unwrap());
+    }
 
     #[test]
     fn connection_ids_lead_back_to_their_worker() {

@@ -17,7 +17,10 @@ MakeSession = Callable[..., requests.Session]
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with embedded(threads=1, cpus=None, state=tmp_path_factory.mktemp("state")) as running:
+    # It stands for servers of any name.
+    flags = ("--allow-host", "*")
+    state = tmp_path_factory.mktemp("state")
+    with embedded(threads=1, cpus=None, state=state, flags=flags) as running:
         yield running
 
 

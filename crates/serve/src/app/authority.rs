@@ -26,6 +26,15 @@ pub(super) fn is_sound(head: &Parts) -> bool {
     }
 }
 
+/// The host of a sound value, without its port.
+pub(super) fn host(value: &[u8]) -> &[u8] {
+    let end = match value.first() {
+        Some(b'[') => value.iter().position(|&byte| byte == b']').map(|at| at + 1),
+        _ => value.iter().position(|&byte| byte == b':'),
+    };
+    &value[..end.unwrap_or(value.len())]
+}
+
 /// RFC 9110 section 7.2: a host and perhaps a port, as RFC 3986 section 3.2 spells them.
 fn is_authority(value: &[u8]) -> bool {
     let end = match value.first() {

@@ -69,6 +69,11 @@ impl Cors {
         }
     }
 
+    /// Whether pages of this origin may call.
+    pub(super) fn allows(&self, origin: Option<&HeaderValue>) -> bool {
+        self.any || origin.is_some_and(|origin| self.origins.contains(origin))
+    }
+
     /// The answer to a question before the request ("CORS-preflight request"). `fields` are those of
     /// [`Cors::allow`]: without an origin in them, the answer is no.
     pub(super) fn preflight<B>(

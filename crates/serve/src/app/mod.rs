@@ -7,7 +7,9 @@ mod answer;
 mod authority;
 mod bookstore;
 mod cors;
+mod cross_origin;
 mod gzip;
+mod hosts;
 mod pattern;
 mod prose;
 mod reply;
@@ -17,6 +19,7 @@ mod site;
 use std::{
     error, fmt,
     future::poll_fn,
+    net::SocketAddr,
     pin::Pin,
     sync::{Arc, PoisonError, RwLock},
 };
@@ -25,18 +28,24 @@ use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version,
     header::{ALT_SVC, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, SERVER},
+    request::Parts,
 };
 use hyper::body::Body;
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{sleep, timeout},
+};
 
 pub(crate) use answer::Answer;
 pub(crate) use cors::Cors;
 pub(crate) use gzip::{MIN_LENGTH as MIN_GZIP, is_accepted_by as accepts_gzip};
+pub(crate) use hosts::Hosts;
 pub(crate) use reply::Reply;
 pub(crate) use route::is_page;
 
 use crate::{
     SERVER_NAME,
+    caller::{Caller, Callers},
     connection::{Connection, PATIENCE},
     cost::Tally,
     rest::{self, Gateway},
@@ -45,6 +54,8 @@ use crate::{
 };
 
 const MALFORMED: &str = "the request's body is malformed, or was cut short";
+const NOT_OURS: &str =
+    "this server has no such host name; to serve it under one, start it with --allow-host NAME";
 const TOO_EARLY: &str = "early data may be a replay: repeat the request behind the handshake";
 const STALLED: &str = "the request's body stalled";
 
@@ -61,6 +72,8 @@ pub(crate) struct App {
     gateway: RwLock<Arc<Gateway>>,
     /// Whether calls are all that is answered.
     calls_alone: bool,
+    hosts: Hosts,
+    callers: Callers,
     /// The origins whose pages may read answers.
     cors: Option<Cors>,
 }
@@ -71,6 +84,7 @@ impl App {
         tally: Arc<Tally>,
         gateway: Arc<Gateway>,
         calls_alone: bool,
+        hosts: Hosts,
         cors: Option<Cors>,
     ) -> Arc<Self> {
         let alt_svc = HeaderValue::from_str(&format!("h3=\":{tls_port}\"; ma=86400"))
@@ -82,13 +96,20 @@ impl App {
             profiles: site::Site::profiles(),
             gateway: RwLock::new(gateway),
             calls_alone,
+            hosts,
+            callers: Callers::default(),
             cors,
         })
     }
 
-    /// Counts a connection on which requests may come.
-    pub(crate) fn count_connection(&self) {
+    /// Counts a connection on which requests may come, and says whose it is. `descriptor` is kept with it.
+    pub(crate) fn count_connection(
+        &self,
+        peer: SocketAddr,
+        descriptor: Option<OwnedSemaphorePermit>,
+    ) -> Caller {
         self.tally.count_connection();
+        self.callers.of(peer, descriptor)
     }
 
     /// Ends what would go on for ever.
@@ -154,17 +175,17 @@ where
         }
         return Answer::now(response);
     }
+    // RFC 9110 section 15.5.20: 421.
+    let foreign = match app.hosts.allow(&head) {
+        true => cross_origin::refusal(&head, app.cors.as_ref()),
+        false => Some((StatusCode::MISDIRECTED_REQUEST, NOT_OURS)),
+    };
+    if let Some((status, text)) = foreign {
+        return Answer::now(rejected(fields, &head, &body, status, text));
+    }
     if !head.method.is_safe() && connection.is_early(&head.headers) {
-        let refuse = match body.is_end_stream() {
-            true => |fields, _, status, text| refusal(fields, status, text),
-            false => rejection,
-        };
-        return Answer::now(refuse(
-            fields,
-            head.version,
-            StatusCode::TOO_EARLY,
-            TOO_EARLY,
-        ));
+        let status = StatusCode::TOO_EARLY;
+        return Answer::now(rejected(fields, &head, &body, status, TOO_EARLY));
     }
     let gateway = app.gateway();
     if app.calls_alone {
@@ -276,6 +297,24 @@ fn rejection<B>(
         fields.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     refusal(fields, status, text)
+}
+
+/// A refusal for which content is not read: an HTTP/1.1 connection is closed where there is some.
+fn rejected<B: Body>(
+    fields: HeaderMap,
+    head: &Parts,
+    body: &B,
+    status: StatusCode,
+    text: &'static str,
+) -> Response<Reply<B>> {
+    let mut response = match body.is_end_stream() {
+        true => refusal(fields, status, text),
+        false => rejection(fields, head.version, status, text),
+    };
+    if head.method == Method::HEAD {
+        *response.body_mut() = Reply::Bytes(Bytes::new());
+    }
+    response
 }
 
 /// Adds `content-length`, over every version alike: none of them adds it to all bodies.

@@ -365,7 +365,7 @@ fn arrived(connection: &Connection, head: &Parts) -> Value {
         "authority": authority(head),
         "version": version(head.version, connection.tls.is_some()),
         "fields": fields,
-        "peer": connection.peer.to_string(),
+        "peer": connection.caller.peer.to_string(),
         "tls": tls,
     })
 }

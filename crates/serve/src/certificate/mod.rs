@@ -30,6 +30,7 @@ use rustls::{
     sign::CertifiedKey,
 };
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject};
+use x509_parser::{extensions::GeneralName, parse_x509_certificate};
 
 use self::authority::Stored;
 use crate::{Config, Error, state::State};
@@ -67,6 +68,25 @@ impl Identity {
             identity.key = Arc::new(key);
         }
         Ok(identity)
+    }
+
+    /// Names of hosts that the certificate is for, of which one may begin with `*.`.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let leaf = self.key.cert.first();
+        let parsed = leaf.and_then(|leaf| parse_x509_certificate(leaf).ok());
+        let Some((_, certificate)) = parsed else {
+            return Vec::new();
+        };
+        let Ok(Some(names)) = certificate.subject_alternative_name() else {
+            return Vec::new();
+        };
+        let names = names.value.general_names.iter();
+        names
+            .filter_map(|name| match name {
+                GeneralName::DNSName(name) => Some((*name).to_owned()),
+                _ => None,
+            })
+            .collect()
     }
 
     fn brought(chain_path: &Path, key_path: &Path) -> Result<Self, Error> {

@@ -66,12 +66,11 @@ pub(crate) async fn serve(
     };
     let handshaking = Arc::new(AtomicBool::new(rest.is_some()));
     let connection = Connection::new(
-        quic.remote_address(),
+        app.count_connection(quic.remote_address(), None),
         Some(describe(&quic)),
         limit,
         early_data.then(|| handshaking.clone()),
     );
-    app.count_connection();
     let mut handshake = pin!(async {
         match rest {
             Some(rest) => timeout(HANDSHAKE_TIMEOUT, rest).await.is_ok(),
@@ -224,7 +223,8 @@ impl Exchange {
             let length = body::declared_length(request.headers());
             let (mut sender, receiver) = stream.split();
             let request = request.map(|()| Body::new(arrived, length, receiver));
-            if let Ok(response) = self.handle(request).await {
+            let answer = self.handle(request);
+            if let Some(response) = wanted(&mut sender, answer).await {
                 // A peer that went away needs no report.
                 let _ = send(&mut sender, response).await;
             }
@@ -238,7 +238,7 @@ impl Exchange {
             Poll::Ready(Err(_)) => {}
             Poll::Pending => {
                 tokio::spawn(async move {
-                    if let Ok(response) = answer.await {
+                    if let Some(response) = wanted(&mut stream, answer).await {
                         let _ = send(&mut stream, response).await;
                     }
                     drop(self);
@@ -352,6 +352,23 @@ fn frames(data: Bytes, trailers: Option<HeaderMap>) -> Vec<Outcome> {
 fn is_short(trailers: &HeaderMap) -> bool {
     let length = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
     trailers.iter().map(length).sum::<usize>() <= 200
+}
+
+/// The response, when it has come; none where it fails, or the peer does not want it any more.
+async fn wanted<S>(
+    stream: &mut RequestStream<S, Bytes>,
+    mut answer: Answer<Body>,
+) -> Option<Response<Reply<Body>>>
+where
+    S: h3::quic::SendStream<Bytes>,
+{
+    loop {
+        match timeout(PULSE, &mut answer).await {
+            Ok(outcome) => return outcome.ok(),
+            // Looks whether it does.
+            Err(_) => stream.send_data(quic::FLUSH).await.ok()?,
+        }
+    }
 }
 
 /// Sends a response. A small one leaves as one write, so as one STREAM frame.

@@ -3,20 +3,16 @@
 use std::{
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
-use base64::{
-    Engine,
-    alphabet::STANDARD,
-    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
-};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use futures_util::future::poll_fn;
 use http::{HeaderMap, Method, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::{Body as HttpBody, Frame};
 use prost_reflect::DynamicMessage;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::timeout};
 use tonic::{Code, Status, body::Body};
 use trilane_transcode::{Binding, Format};
 
@@ -25,16 +21,11 @@ use super::{
     answer::{Answered, Content, Fields, Outcome, media_type, status},
     raw,
 };
-use crate::{rpc::Rpc, upstream};
+use crate::upstream;
+pub(super) use crate::upstream::status_of;
 
 /// The prefix of a message: a flag and a length.
 const PREFIX: usize = 5;
-const DETAILS: &str = "grpc-status-details-bin";
-/// As gRPC has it: padding may be left out.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
 
 /// A message that a caller streams, framed, or why there is none.
 pub(super) type Sent = Result<Bytes, Status>;
@@ -46,8 +37,7 @@ pub(super) async fn start(
     requests: Body,
 ) -> Result<Response<Body>, Status> {
     let metadata = upstream::of_rest(&exchange.head.headers);
-    let rpc = &exchange.gateway.rpc;
-    let response = invoke(rpc, binding.grpc_path(), metadata, requests).await?;
+    let response = invoke(exchange, binding.grpc_path(), metadata, requests).await?;
     match status_of(response.headers()) {
         Some(status) if status.code() != Code::Ok => Err(status),
         _ => Ok(response),
@@ -56,7 +46,7 @@ pub(super) async fn start(
 
 /// Calls the method that gRPC has at a path.
 pub(super) async fn invoke(
-    rpc: &Rpc,
+    exchange: &Exchange,
     path: &str,
     metadata: HeaderMap,
     requests: Body,
@@ -66,20 +56,9 @@ pub(super) async fn invoke(
     *request.uri_mut() =
         Uri::try_from(path).map_err(|_| Status::internal("the method's name is no path"))?;
     *request.headers_mut() = metadata;
-    let Ok(response) = rpc.call(request).await;
+    let caller = &exchange.connection.caller;
+    let Ok(response) = exchange.gateway.rpc.call(caller, request).await;
     Ok(response)
-}
-
-/// The status that trailers have, or the head of a response without content.
-pub(super) fn status_of(fields: &HeaderMap) -> Option<Status> {
-    let details = fields.get(DETAILS);
-    if details.is_none_or(|details| BASE64.decode(details).is_ok()) {
-        return Status::from_header_map(fields);
-    }
-    // tonic panics at those, which a server that is not ours may send.
-    let mut sound = fields.clone();
-    sound.remove(DETAILS);
-    Status::from_header_map(&sound)
 }
 
 /// A message in its frame.
@@ -130,6 +109,8 @@ pub(super) struct Messages {
     /// What has arrived of messages that have not been taken.
     buffer: BytesMut,
     ended: bool,
+    /// One that has been waited for, and not been taken.
+    first: Option<Bytes>,
     trailers: HeaderMap,
     /// Most bytes of a message.
     most: usize,
@@ -142,8 +123,21 @@ impl Messages {
             body: response.into_body(),
             buffer: BytesMut::new(),
             ended: false,
+            first: None,
             trailers: HeaderMap::new(),
         }
+    }
+
+    /// Waits for the first message or the end, but not for ever: a stream may have nothing to say. A server sends its
+    /// head before it knows how the call ends.
+    ///
+    /// # Errors
+    /// How the call ended, where it ended without a message.
+    pub(super) async fn begin(&mut self, patience: Duration) -> Result<(), Status> {
+        if let Ok(first) = timeout(patience, self.next()).await {
+            self.first = first?;
+        }
+        Ok(())
     }
 
     /// The next message; an error is the last thing that comes.
@@ -151,6 +145,9 @@ impl Messages {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, Status>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(first)));
+        }
         loop {
             if let Some(message) = self.take()? {
                 return Poll::Ready(Some(Ok(message)));
@@ -256,26 +253,4 @@ pub(super) fn write(
     let message = DynamicMessage::decode(binding.method().output(), message)
         .map_err(|reason| Status::internal(format!("the service's message is none: {reason}")))?;
     binding.response(&message, format, out).map_err(status)
-}
-
-#[cfg(test)]
-mod tests {
-    use http::HeaderValue;
-
-    use super::*;
-
-    #[test]
-    fn details_that_are_no_base64_are_left_out() {
-        let mut fields = HeaderMap::new();
-        assert!(status_of(&fields).is_none());
-        fields.insert("grpc-status", HeaderValue::from_static("5"));
-        for (details, expected) in [("CAU", &b"\x08\x05"[..]), ("CAU=", b"\x08\x05"), ("!", b"")] {
-            fields.insert(DETAILS, HeaderValue::from_static(details));
-            let status = status_of(&fields).unwrap();
-            assert_eq!(
-                (status.code(), status.details()),
-                (Code::NotFound, expected)
-            );
-        }
-    }
 }

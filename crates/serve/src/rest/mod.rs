@@ -31,7 +31,7 @@ use trilane_transcode::{Binding, Format, Found, Match};
 use self::{
     answer::{Answered, Content, Outcome, Refusal},
     call::Messages,
-    stream::{Framing, Lines},
+    stream::{Framing, HEARTBEAT, Lines},
 };
 use crate::{
     app::{Answer, BoxError, drain},
@@ -213,7 +213,8 @@ impl Exchange {
         let called = call::start(self, &found.binding, call::whole(&message)).await?;
         let metadata = call::metadata(&called);
         let (binding, services) = (found.binding.clone(), self.gateway.services.clone());
-        let messages = Messages::new(called, self.max_message());
+        let mut messages = Messages::new(called, self.max_message());
+        messages.begin(HEARTBEAT).await?;
         let lines = Lines::new(messages, binding, services, framing);
         Ok(
             Answered::new(framing.media_type(), Content::Stream(Body::new(lines)))

@@ -22,7 +22,7 @@ use super::{
 use crate::services::Services;
 
 /// A stream that has nothing to say says so this often: who has left is only found out by writing.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Messages that are ready together leave together, up to this many bytes.
 pub(super) const PIECE: usize = 32 << 10;
 

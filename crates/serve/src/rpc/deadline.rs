@@ -56,23 +56,28 @@ fn parse(text: &str) -> Option<Duration> {
     }
 }
 
-/// The call's response, or the deadline's.
+/// The call's response, or the deadline's: this clock decides. A server that keeps the same deadline ends the call
+/// at the same time, in a way of its own, which may be CANCELLED.
 pub(super) async fn keep(at: Instant, called: Calling) -> Result<Response<Body>, Infallible> {
     match timeout_at(at, called).await {
-        Ok(Ok(response)) => Ok(response.map(|body| match body.is_end_stream() {
-            true => body,
-            false => Body::new(Limited {
-                body: Some(body),
-                at,
-                sleep: None,
-            }),
-        })),
-        Err(_) => Ok(exceeded().into_http()),
+        Ok(Ok(response)) if Instant::now() < at => {
+            Ok(response.map(|body| match body.is_end_stream() {
+                true => body,
+                false => Body::new(Limited {
+                    body: Some(body),
+                    at,
+                    sleep: None,
+                }),
+            }))
+        }
+        _ => Ok(exceeded().into_http()),
     }
 }
 
 fn exceeded() -> Status {
-    Status::deadline_exceeded("the call was not complete by its deadline (grpc-timeout)")
+    Status::deadline_exceeded(
+        "the call was not complete by its deadline (grpc-timeout; --upstream-timeout where it brings none)",
+    )
 }
 
 /// A body that ends with DEADLINE_EXCEEDED if it has not ended before.
@@ -124,7 +129,52 @@ impl HttpBody for Limited {
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::BodyExt;
+    use tokio::time::sleep;
+    use tonic::Code;
+
     use super::*;
+
+    const LIMIT: Duration = Duration::from_millis(100);
+
+    /// What comes of a call that the server ends so, after this time.
+    async fn ended(after: Duration, by: Status) -> Code {
+        let called: Calling = Box::pin(async move {
+            sleep(after).await;
+            Ok(by.into_http())
+        });
+        let Ok(response) = keep(Instant::now() + LIMIT, called).await;
+        Status::from_header_map(response.headers()).unwrap().code()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_gives_up_at_the_deadline_does_not_decide_how_it_is_told() {
+        for by in [
+            Status::cancelled(""),
+            Status::unavailable(""),
+            Status::ok(""),
+        ] {
+            assert_eq!(ended(LIMIT, by.clone()).await, Code::DeadlineExceeded);
+            let before = LIMIT - Duration::from_millis(1);
+            assert_eq!(ended(before, by.clone()).await, by.code());
+            assert_eq!(ended(2 * LIMIT, by).await, Code::DeadlineExceeded);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nor_does_one_that_gives_up_after_it_has_begun() {
+        let body = http_body_util::StreamBody::new(futures_util::stream::once(async {
+            sleep(LIMIT).await;
+            let mut trailers = HeaderMap::new();
+            Status::cancelled("").add_header(&mut trailers).unwrap();
+            Ok::<_, Status>(Frame::trailers(trailers))
+        }));
+        let called: Calling = Box::pin(async { Ok(Response::new(Body::new(body))) });
+        let Ok(response) = keep(Instant::now() + LIMIT, called).await;
+        let trailers = response.into_body().collect().await.unwrap();
+        let status = Status::from_header_map(trailers.trailers().unwrap());
+        assert_eq!(status.unwrap().code(), Code::DeadlineExceeded);
+    }
 
     #[test]
     fn timeouts_have_eight_digits_and_a_unit() {

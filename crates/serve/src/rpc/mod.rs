@@ -9,7 +9,7 @@ mod deadline;
 mod scan;
 mod web;
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -18,7 +18,7 @@ use http::{
     header::{ALLOW, CONTENT_TYPE},
 };
 use hyper::body::Body as HttpBody;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 use tonic::{Status, body::Body, codec::CompressionEncoding::Gzip, server::NamedService};
 use tonic_health::{
     ServingStatus,
@@ -34,6 +34,7 @@ use scan::Scan;
 use crate::{
     Error,
     app::{Answer, BoxError, Reply, refusal},
+    caller::Caller,
     connection::{Connection, PATIENCE},
     library::{self, Library, proto::library_server::LibraryServer},
     services::Services,
@@ -62,6 +63,7 @@ pub(crate) struct Rpc {
     upstreams: Arc<Upstreams>,
     reflection: Opaque,
     reflection_alpha: Opaque,
+    streams: Arc<HashSet<Box<str>>>,
 }
 
 /// The services of this process.
@@ -94,6 +96,7 @@ impl Rpc {
             upstreams: Arc::new(upstreams),
             reflection,
             reflection_alpha,
+            streams: streams(services),
         })
     }
 
@@ -109,6 +112,7 @@ impl Rpc {
             upstreams: Arc::new(self.upstreams.with_services(of_upstreams)),
             reflection,
             reflection_alpha,
+            streams: streams(services),
         })
     }
 
@@ -119,20 +123,26 @@ impl Rpc {
         }
     }
 
-    /// Calls a method, with a gRPC message or stream of them as content.
-    pub(crate) fn call(&self, mut request: Request<Body>) -> Calling {
+    /// Calls a method for a caller, with a gRPC message or stream of them as content.
+    pub(crate) fn call(&self, caller: &Caller, mut request: Request<Body>) -> Calling {
         let mut deadline = match deadline::read(request.headers()) {
             Ok(deadline) => deadline,
-            Err(status) => return Box::pin(async move { Ok(status.into_http()) }),
+            Err(status) => return refused(status),
         };
         let path = request.uri().path();
         let called = if let Some(service) = self.upstreams.find(path) {
-            let service = service.clone();
+            let limits = self.upstreams.limits();
+            let Some(place) = caller.place(limits.caller) else {
+                return refused(too_many(caller, limits.caller));
+            };
+            if deadline.is_none() && limits.timeout.is_none() && !self.streams.contains(path) {
+                deadline = Instant::now().checked_add(upstream::TIMEOUT);
+            }
             upstream::of_call(request.headers_mut());
-            if let (None, Some(timeout)) = (deadline, self.upstreams.limits().timeout) {
+            if let (None, Some(timeout)) = (deadline, limits.timeout) {
                 deadline = deadline::set(request.headers_mut(), timeout);
             }
-            service.call(request)
+            service.call(request, place)
         } else if path.starts_with("/grpc.reflection.v1.ServerReflection/") {
             compress_in_kind(request.headers_mut());
             (self.reflection)(request)
@@ -142,8 +152,7 @@ impl Rpc {
         } else if let Some(own) = &self.own {
             own.call(request)
         } else {
-            let status = unknown(path);
-            return Box::pin(async move { Ok(status.into_http()) });
+            return refused(unknown(path));
         };
         match deadline {
             Some(deadline) => Box::pin(deadline::keep(deadline, called)),
@@ -209,10 +218,31 @@ impl Own {
         } else if is_of::<HealthServer<HealthService>>(path) {
             self.health.clone().call(request)
         } else {
-            let status = unknown(path);
-            Box::pin(async move { Ok(status.into_http()) })
+            refused(unknown(path))
         }
     }
+}
+
+fn refused(status: Status) -> Calling {
+    Box::pin(async move { Ok(status.into_http()) })
+}
+
+fn too_many(caller: &Caller, most: usize) -> Status {
+    Status::resource_exhausted(format!(
+        "{} has {most} calls under way, which is the most (--calls-per-caller)",
+        caller.peer.ip()
+    ))
+}
+
+/// The paths of methods that stream in either direction.
+fn streams(services: &Services) -> Arc<HashSet<Box<str>>> {
+    let methods = services.pool().services();
+    let methods = methods.flat_map(|service| service.methods().collect::<Vec<_>>());
+    let streams = methods
+        .filter(|method| method.is_client_streaming() || method.is_server_streaming())
+        .map(|method| format!("/{}/{}", method.parent_service().full_name(), method.name()));
+    let health = "/grpc.health.v1.Health/Watch".to_owned();
+    Arc::new(streams.chain([health]).map(String::into).collect())
 }
 
 /// Server reflection, versions 1 and 1alpha.
@@ -320,17 +350,17 @@ where
     let request =
         request.map(|body| Body::new(Patient::new(body, patience, lingers).scanned(scan)));
     let called = match form {
-        Form::Grpc => in_kind(rpc, request),
-        Form::Web | Form::OtherWeb => web::call(rpc, request),
+        Form::Grpc => in_kind(rpc, &connection.caller, request),
+        Form::Web | Form::OtherWeb => web::call(rpc, connection, request),
     };
     answer(connection, called, fields)
 }
 
 /// Calls a method, and answers without messages in the content type of the call, such as
 /// application/grpc+json: our own answers, of a deadline for one, are application/grpc.
-fn in_kind(rpc: &Rpc, request: Request<Body>) -> Calling {
+fn in_kind(rpc: &Rpc, caller: &Caller, request: Request<Body>) -> Calling {
     let kind = request.headers().get(CONTENT_TYPE).cloned();
-    let called = rpc.call(request);
+    let called = rpc.call(caller, request);
     Box::pin(async move {
         let Ok(mut response) = called.await;
         let fields = response.headers_mut();
@@ -394,5 +424,75 @@ fn compress_in_kind(fields: &mut HeaderMap) {
         .is_some_and(|coding| coding != "identity");
     if !compressed {
         fields.remove("grpc-accept-encoding");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll};
+
+    use tokio::time::{advance, timeout};
+    use tonic::Code;
+
+    use super::*;
+    use crate::{InProcess, Limits, Place, Upstream, caller::Callers};
+
+    /// A service that answers nothing.
+    #[derive(Clone)]
+    struct Silent;
+
+    impl Service<Request<Body>> for Silent {
+        type Response = Response<Body>;
+        type Error = Infallible;
+        type Future = Calling;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Request<Body>) -> Calling {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    /// The code that a call ends with, and after which time; `None` where it has not ended after an hour.
+    async fn ended(method: &str, limits: Limits) -> Option<(Code, Duration)> {
+        let upstream = Upstream {
+            place: Place::Process(InProcess::new(Silent)),
+            tls: None,
+            name: None,
+            services: vec![LIBRARY.to_owned()],
+        };
+        let upstreams = Upstreams::new(&[upstream], limits, None).unwrap();
+        let (_signal, watcher) = watch::channel(Signal::Serve);
+        let rpc = Rpc::new(None, upstreams, &Services::library(), watcher).unwrap();
+        let caller = Callers::default().of(([127, 0, 0, 1], 1).into(), None);
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = format!("/{LIBRARY}/{method}").parse().unwrap();
+        let start = Instant::now();
+        let called = timeout(Duration::from_secs(3600), rpc.call(&caller, request));
+        let Ok(response) = called.await.ok()?;
+        let status = upstream::status_of(response.headers()).unwrap();
+        Some((status.code(), start.elapsed()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_of_one_message_have_an_end_where_nobody_says_one() {
+        // Off the beat of the clock.
+        advance(Duration::from_micros(300)).await;
+        let (code, after) = ended("GetBook", Limits::default()).await.unwrap();
+        assert_eq!(code, Code::DeadlineExceeded);
+        assert_eq!(after.as_secs(), upstream::TIMEOUT.as_secs());
+        for stream in ["WatchBooks", "ImportBooks", "LookUpBooks"] {
+            assert_eq!(ended(stream, Limits::default()).await, None, "{stream}");
+        }
+        let limits = Limits {
+            timeout: Some(Duration::from_secs(7)),
+            ..Limits::default()
+        };
+        for method in ["GetBook", "WatchBooks"] {
+            let (_, after) = ended(method, limits).await.unwrap();
+            assert_eq!(after.as_secs(), 7, "{method}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -15,6 +16,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{Calling, Patient, Rpc, THOUGHT};
+use crate::connection::Connection;
 
 /// tonic-web compares whole values, so parameters have to go.
 const BINARY: HeaderValue = HeaderValue::from_static("application/grpc-web+proto");
@@ -24,6 +26,7 @@ const TEXT: HeaderValue = HeaderValue::from_static("application/grpc-web-text+pr
 #[derive(Clone)]
 struct Inner {
     rpc: Rpc,
+    connection: Arc<Connection>,
     /// What gRPC calls the content then; `None` for Protocol Buffers.
     kind: Option<HeaderValue>,
 }
@@ -49,11 +52,11 @@ impl Service<Request<Body>> for Inner {
                 request.map(|body| Body::new(Patient::new(body, THOUGHT, false).scanned(scan)))
             }
         };
-        self.rpc.call(request)
+        self.rpc.call(&self.connection.caller, request)
     }
 }
 
-pub(super) fn call(rpc: &Rpc, mut request: Request<Body>) -> Calling {
+pub(super) fn call(rpc: &Rpc, connection: &Arc<Connection>, mut request: Request<Body>) -> Calling {
     let fields = request.headers_mut();
     let is_text = |value: &HeaderValue| value.as_bytes().starts_with(b"application/grpc-web-text");
     let other = fields.get(CONTENT_TYPE).and_then(other_format);
@@ -79,6 +82,7 @@ pub(super) fn call(rpc: &Rpc, mut request: Request<Body>) -> Calling {
     ];
     let inner = Inner {
         rpc: rpc.clone(),
+        connection: connection.clone(),
         kind: kind_with("application/grpc"),
     };
     let calling = GrpcWebLayer::new().layer(inner).call(request);

@@ -1,5 +1,6 @@
 //! HTTP/1.1 and HTTP/2 over TCP, by hyper.
 
+mod content;
 mod early;
 mod socket;
 #[cfg(test)]
@@ -7,9 +8,9 @@ mod tests;
 
 use std::{
     future::{Future, poll_fn},
-    pin::pin,
+    pin::{Pin, pin},
     sync::Arc,
-    task::Poll,
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -29,11 +30,12 @@ use tokio::{
     time,
 };
 
+use self::content::Content;
 pub(crate) use self::early::EarlyTls;
 use self::socket::Socket;
 use crate::{
     app::{Answer, App, BoxError, Reply, handle},
-    connection::{Connection, MAX_HEAD, PATIENCE, Tls},
+    connection::{ABSENCE, Connection, MAX_HEAD, PATIENCE, Tls},
     tls::{CONNECTION_WINDOW, STREAM_WINDOW},
     worker::Signal,
 };
@@ -110,6 +112,7 @@ pub(crate) async fn serve<I>(
     let mut progress = connection.progress();
     let mut registered = false;
     let mut leaving = false;
+    let mut watch = Watch::default();
     // By hand, not by `select!`: this runs once per request, and polling the two futures that
     // hardly ever fire costs more than looking whether they have.
     let is_through = poll_fn(|cx| {
@@ -135,6 +138,9 @@ pub(crate) async fn serve<I>(
         if let Poll::Ready(Err(_)) = socket.poll_send(cx) {
             return Poll::Ready(false);
         }
+        if watch.poll_gone(cx, &socket, &connection).is_ready() {
+            return Poll::Ready(false);
+        }
         if patience.is_elapsed() {
             if progress == connection.progress() && !connection.is_waiting() {
                 return Poll::Ready(false);
@@ -156,19 +162,65 @@ pub(crate) async fn serve<I>(
     }
 }
 
+/// Looks for a peer of HTTP/1 that leaves while it waits: hyper does not read then, and what is done for a peer that
+/// has left would go on until something is sent to it.
+#[derive(Default)]
+struct Watch {
+    /// When it is given up that has closed its direction, and how far the connection had got before.
+    absence: Option<(Pin<Box<time::Sleep>>, u64)>,
+}
+
+impl Watch {
+    fn poll_gone<I>(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &Socket<I>,
+        connection: &Connection,
+    ) -> Poll<()>
+    where
+        I: AsyncRead + AsyncWrite + Unpin,
+    {
+        if !connection.is_unwatched() {
+            self.absence = None;
+            return Poll::Pending;
+        }
+        match ready!(socket.poll_end(cx)) {
+            Ok(()) => {}
+            Err(_) => return Poll::Ready(()),
+        }
+        loop {
+            let progress = connection.progress();
+            let begin = || (Box::pin(time::sleep(ABSENCE)), progress);
+            let (absence, before) = self.absence.get_or_insert_with(begin);
+            ready!(absence.as_mut().poll(cx));
+            if *before == progress {
+                return Poll::Ready(());
+            }
+            // Something has been sent, and was not answered by a reset: it reads on.
+            self.absence = None;
+        }
+    }
+}
+
 struct Handler {
     app: Arc<App>,
     connection: Arc<Connection>,
 }
 
 impl Service<Request<Incoming>> for Handler {
-    type Response = Response<Reply<Incoming>>;
+    type Response = Response<Reply<Content>>;
     type Error = BoxError;
-    type Future = Answer<Incoming>;
+    type Future = Answer<Content>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let last = self.connection.count_request();
-        let close = last && request.version() < Version::HTTP_2;
+        let is_serial = request.version() < Version::HTTP_2;
+        if is_serial {
+            self.connection.serve_in_turn();
+        }
+        let reading = || is_serial.then(|| self.connection.read());
+        let request = request.map(|content| Content::new(content, reading));
+        let close = last && is_serial;
         let mut answer = handle(&self.app, &self.connection, request);
         if answer.is_switch() {
             self.connection.switch();

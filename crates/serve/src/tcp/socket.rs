@@ -7,6 +7,7 @@
 use std::{
     future::poll_fn,
     io,
+    mem::MaybeUninit,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, ready},
@@ -20,6 +21,9 @@ use crate::connection::Connection;
 const GATHERED: usize = 16 << 10;
 /// What a peer that we are done with still sends is read, and thrown away, in such pieces.
 const PIECE: usize = 16 << 10;
+/// The most that is read of a peer that we are not ready for, such as its next requests. Behind more than that
+/// its leaving is not seen.
+const AHEAD: usize = 64 << 10;
 
 /// One of two handles: hyper reads and writes by its own; the keeper of the connection, by the
 /// other, sends what was gathered.
@@ -31,6 +35,8 @@ struct Inner<I> {
     /// Written by hyper, but not yet to `io`: the bytes from `sent` on.
     gathered: Vec<u8>,
     sent: usize,
+    /// Read before hyper asked for it.
+    ahead: Vec<u8>,
     is_gathering: bool,
     /// Written to `io`, which may hold it back until it is flushed: TLS does.
     is_unflushed: bool,
@@ -46,6 +52,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Socket<I> {
             connection,
             gathered: Vec::new(),
             sent: 0,
+            ahead: Vec::new(),
             is_gathering: true,
             is_unflushed: false,
             is_shut: false,
@@ -56,6 +63,12 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Socket<I> {
     /// Sends what was gathered.
     pub(super) fn poll_send(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.lock().poll_send(cx)
+    }
+
+    /// Reads on while hyper does not, which has had a whole request: ready when the peer has ended its direction. Fails
+    /// where the connection has broken.
+    pub(super) fn poll_end(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.lock().poll_end(cx)
     }
 
     /// From now on nothing waits for [`Self::poll_send`].
@@ -101,10 +114,44 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Inner<I> {
             // Who has the stream after an upgrade reads first, and must find the answer sent.
             let _ = self.poll_send(cx)?;
         }
+        if !self.ahead.is_empty() {
+            let count = self.ahead.len().min(buffer.remaining());
+            buffer.put_slice(&self.ahead[..count]);
+            self.ahead.drain(..count);
+            return Poll::Ready(Ok(()));
+        }
+        if self.has_ended {
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         let read = ready!(Pin::new(&mut self.io).poll_read(cx, buffer));
         self.has_ended |= read.is_err() || buffer.filled().len() == before;
         Poll::Ready(read)
+    }
+
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Nothing comes, mostly, and then nothing is written there.
+        let mut piece = [MaybeUninit::uninit(); AHEAD / 16];
+        while !self.has_ended {
+            let room = piece.len().min(AHEAD - self.ahead.len());
+            if room == 0 {
+                return Poll::Pending;
+            }
+            let mut buffer = ReadBuf::uninit(&mut piece[..room]);
+            match ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer)) {
+                // TLS says so of a peer that ends without a word.
+                Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                    return Poll::Ready(Err(error));
+                }
+                Ok(()) if !buffer.filled().is_empty() => {
+                    self.ahead.extend_from_slice(buffer.filled());
+                    // Should hyper wait for it after all.
+                    cx.waker().wake_by_ref();
+                }
+                _ => self.has_ended = true,
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_write(

@@ -1,6 +1,6 @@
 //! Connections over a pipe of known size, with a clock that moves when nothing else does.
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
@@ -10,8 +10,15 @@ use tokio::{
 
 use super::{Builders, serve};
 use crate::{
-    Limits, app::App, connection::Connection, library::Library, rest::Gateway, rpc::Rpc,
-    services::Services, upstream::Upstreams, worker::Signal,
+    Limits,
+    app::{App, Hosts},
+    connection::{ABSENCE, Connection},
+    library::Library,
+    rest::Gateway,
+    rpc::Rpc,
+    services::Services,
+    upstream::Upstreams,
+    worker::Signal,
 };
 
 /// What the pipe holds in each direction, in place of the kernel's socket buffers.
@@ -27,8 +34,10 @@ fn connect() -> (DuplexStream, JoinHandle<()>) {
     let upstreams = Upstreams::new(&[], Limits::default(), None).unwrap();
     let rpc = Rpc::new(Some(Library::new()), upstreams, &services, watcher.clone()).unwrap();
     let gateway = Gateway::new(rpc, services);
-    let app = App::new(443, Arc::default(), gateway, false, None);
-    let connection = Connection::new(([127, 0, 0, 1], 1).into(), None, None, None);
+    let hosts = Hosts::new(&[], &[]).unwrap();
+    let app = App::new(443, Arc::default(), gateway, false, hosts, None);
+    let caller = app.count_connection(([127, 0, 0, 1], 1).into(), None);
+    let connection = Connection::new(caller, None, None, None);
     let serving = tokio::spawn(async move {
         let builders = Builders::new(100);
         serve(server, connection, app, &builders.auto, watcher).await;
@@ -55,7 +64,7 @@ async fn an_echo_that_nobody_reads_stops_its_sender() {
         "transfer-encoding: chunked",
     ] {
         let (mut client, serving) = connect();
-        let head = format!("POST /echo HTTP/1.1\r\nhost: a\r\n{framing}\r\n\r\n");
+        let head = format!("POST /echo HTTP/1.1\r\nhost: localhost\r\n{framing}\r\n\r\n");
         client.write_all(head.as_bytes()).await.unwrap();
         let piece = format!("2000\r\n{}\r\n", "x".repeat(0x2000));
         send_without_reading(&mut client, piece.as_bytes()).await;
@@ -66,11 +75,11 @@ async fn an_echo_that_nobody_reads_stops_its_sender() {
 #[tokio::test(start_paused = true)]
 async fn pipelined_requests_whose_answers_nobody_reads_stop_their_sender() {
     for request in [
-        "GET /hello HTTP/1.1\r\nhost: a\r\n\r\n",
-        "HEAD /hello HTTP/1.1\r\nhost: a\r\n\r\n",
-        "GET /status/204 HTTP/1.1\r\nhost: a\r\n\r\n",
-        "GET /bytes/1m HTTP/1.1\r\nhost: a\r\n\r\n",
-        "POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello",
+        "GET /hello HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        "HEAD /hello HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        "GET /status/204 HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        "GET /bytes/1m HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        "POST /echo HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n\r\nhello",
     ] {
         let (mut client, serving) = connect();
         send_without_reading(&mut client, request.repeat(100).as_bytes()).await;
@@ -82,7 +91,8 @@ async fn pipelined_requests_whose_answers_nobody_reads_stop_their_sender() {
 async fn a_sender_that_was_stopped_goes_on_when_it_reads() {
     const LENGTH: usize = 8 << 20;
     let (mut client, serving) = connect();
-    let head = format!("POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: {LENGTH}\r\n\r\n");
+    let head =
+        format!("POST /echo HTTP/1.1\r\nhost: localhost\r\ncontent-length: {LENGTH}\r\n\r\n");
     client.write_all(head.as_bytes()).await.unwrap();
     let (mut reader, mut writer) = tokio::io::split(client);
     let (stopped, is_stopped) = tokio::sync::oneshot::channel();
@@ -92,7 +102,7 @@ async fn a_sender_that_was_stopped_goes_on_when_it_reads() {
         for _ in 0..LENGTH / piece.len() {
             let mut writing = std::pin::pin!(writer.write_all(&piece));
             // In paused time this is over when neither side can go on.
-            let moment = std::time::Duration::from_millis(1);
+            let moment = Duration::from_millis(1);
             if tokio::time::timeout(moment, &mut writing).await.is_err() {
                 stopped.take().map(|stopped| stopped.send(()));
                 writing.await.unwrap();
@@ -117,7 +127,7 @@ async fn a_sender_that_was_stopped_goes_on_when_it_reads() {
 async fn an_answer_leaves_while_a_later_request_is_worked_on() {
     let (mut client, _serving) = connect();
     let requests = ["/hello", "/delay/10m", "/hello"]
-        .map(|path| format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n"))
+        .map(|path| format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
         .concat();
     client.write_all(requests.as_bytes()).await.unwrap();
     let start = tokio::time::Instant::now();
@@ -125,16 +135,62 @@ async fn an_answer_leaves_while_a_later_request_is_worked_on() {
     while !heard.ends_with(b"hello world") {
         assert_ne!(client.read_buf(&mut heard).await.unwrap(), 0);
     }
-    assert!(
-        start.elapsed() < std::time::Duration::from_secs(1),
-        "in virtual time"
-    );
+    assert!(start.elapsed() < Duration::from_secs(1), "in virtual time");
+}
+
+/// How long a connection is served whose peer waits for what comes in ten minutes, after `leave`.
+async fn served_after(
+    requests: &str,
+    leave: impl AsyncFnOnce(DuplexStream) -> Option<DuplexStream>,
+) -> Duration {
+    let (mut client, serving) = connect();
+    client.write_all(requests.as_bytes()).await.unwrap();
+    // In paused time this is over when the server has nothing to do but wait.
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let start = tokio::time::Instant::now();
+    let _client = leave(client).await;
+    serving.await.unwrap();
+    start.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_leaves_is_not_worked_for() {
+    let wait = "GET /delay/10m HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let posted = "POST /delay/10m HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\nhi";
+    let silent = "GET /v1/shelves/1/books:watch?follow=true HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    for requests in [wait, posted, silent, &wait.repeat(20)] {
+        let gone = served_after(requests, async |client| {
+            drop(client);
+            None
+        });
+        assert!(gone.await <= 2 * ABSENCE, "{requests}");
+        // It reads on, but nothing could be sent to it.
+        let half = served_after(requests, async |mut client| {
+            client.shutdown().await.unwrap();
+            Some(client)
+        });
+        assert!(half.await <= 2 * ABSENCE, "{requests}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_has_closed_its_direction_is_answered() {
+    for path in ["/delay/1s", "/drip?bytes=1000&duration=5m"] {
+        let (mut client, _serving) = connect();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut heard = Vec::new();
+        client.read_to_end(&mut heard).await.unwrap();
+        let text = String::from_utf8_lossy(&heard);
+        assert!(text.starts_with("HTTP/1.1 200"), "{path}: {text}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn pipelined_answers_leave_in_one_write() -> io::Result<()> {
     let (mut client, _serving) = connect();
-    let request = "GET /hello HTTP/1.1\r\nhost: a\r\n\r\n";
+    let request = "GET /hello HTTP/1.1\r\nhost: localhost\r\n\r\n";
     client.write_all(request.repeat(10).as_bytes()).await?;
     let mut heard = vec![0; PIPE];
     // A read takes what one write has put there: the server runs on when the client waits again.

@@ -13,6 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
 
 use super::{call::code_of, meter::Meter, pool::Slot};
+use crate::caller::Place;
 
 /// What comes, and a status in the trailers where it breaks off: a caller of gRPC gets one then, as from
 /// any server.
@@ -22,8 +23,8 @@ pub(super) struct Answer {
     stream: RecvStream,
     /// What still sends the request's content; ends with the response.
     sending: Option<AbortOnDropHandle<()>>,
-    /// The call's place on its connection; empty once the response is over.
-    slot: Option<Slot>,
+    /// The call's place on its connection, and its caller's; empty once the response is over.
+    slot: Option<(Slot, Option<Place>)>,
     meter: Option<Meter>,
     is_over: bool,
 }
@@ -32,7 +33,7 @@ impl Answer {
     pub(super) fn new(
         stream: RecvStream,
         sending: Option<AbortOnDropHandle<()>>,
-        slot: Slot,
+        slot: (Slot, Option<Place>),
         limit: Option<u32>,
     ) -> Self {
         Self {
@@ -51,7 +52,11 @@ impl Answer {
     }
 
     fn broken(&mut self, error: &h2::Error) -> Frame<Bytes> {
-        let from = self.slot.as_ref().map(Slot::label).unwrap_or_default();
+        let from = self
+            .slot
+            .as_ref()
+            .map(|(slot, _)| slot.label())
+            .unwrap_or_default();
         let text = format!("{from} broke off its answer: {error}");
         self.ended_with(&Status::new(code_of(error), text))
     }

@@ -23,6 +23,7 @@ use super::{
     fields,
     pool::{Server, Slot},
 };
+use crate::caller::Place;
 
 /// How many connections of a server may turn out to end before another server is tried.
 const CONNECTIONS: usize = 3;
@@ -76,11 +77,13 @@ impl Failure {
 }
 
 impl Server {
-    /// Sends a request, and returns the response when its head has come and is one of gRPC.
+    /// Sends a request, and returns the response when its head has come and is one of gRPC. That keeps the place of
+    /// the caller, if there is one.
     pub(super) async fn call(
         self: &Arc<Self>,
         head: &Head,
         content: &Arc<Content>,
+        place: &mut Option<Place>,
     ) -> Result<Response<Body>, Failure> {
         let is_bare = content.is_empty();
         let (slot, response, stream) = self.open(head, is_bare).await?;
@@ -106,7 +109,8 @@ impl Server {
             }
         };
         content.settle();
-        self.answer(response, sending, slot).map_err(Failure::Lost)
+        let held = (slot, place.take());
+        self.answer(response, sending, held).map_err(Failure::Lost)
     }
 
     /// Sends the head of a request, on a connection that takes it.
@@ -141,7 +145,7 @@ impl Server {
         &self,
         response: Response<RecvStream>,
         sending: Option<AbortOnDropHandle<()>>,
-        slot: Slot,
+        held: (Slot, Option<Place>),
     ) -> Result<Response<Body>, Status> {
         let status = response.status();
         if status != StatusCode::OK {
@@ -157,8 +161,8 @@ impl Server {
             )));
         }
         let (mut head, stream) = response.into_parts();
-        fields::end_to_end(&mut head.headers);
-        let body = Body::new(Answer::new(stream, sending, slot, self.limits.message));
+        fields::of_response(&mut head.headers);
+        let body = Body::new(Answer::new(stream, sending, held, self.limits.message));
         Ok(Response::from_parts(head, body))
     }
 

@@ -29,8 +29,14 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// than every few minutes.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 const KEEPALIVE_PROBES: u32 = 4;
-/// Windows of HTTP/2 in bytes: what a stream of large messages needs over some distance.
-const WINDOW: u32 = 1 << 20;
+/// What a server may send on a stream before its caller reads, in bytes (RFC 9113 section 6.9): all that is held
+/// of a response that nobody reads.
+const STREAM_WINDOW: u32 = 256 << 10;
+/// The same of a connection: as large as it can be.
+const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
+/// Streams that a connection has at most. Their windows fit into its own, so that callers who do not read keep the
+/// window of no other caller: only who reads slowly is answered slowly.
+pub(super) const MAX_STREAMS: usize = (CONNECTION_WINDOW / STREAM_WINDOW) as usize;
 /// Largest head of a response in bytes.
 const MAX_HEAD: u32 = 64 << 10;
 
@@ -188,8 +194,8 @@ where
         .enable_push(false)
         // None until the server has said how many: what it refuses for that has been sent in vain.
         .initial_max_send_streams(0)
-        .initial_window_size(WINDOW)
-        .initial_connection_window_size(2 * WINDOW)
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .max_header_list_size(MAX_HEAD)
         .handshake::<_, Bytes>(stream)
         .await

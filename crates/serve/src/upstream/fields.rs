@@ -4,7 +4,7 @@ use http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{
         ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH,
-        CONTENT_TYPE, DATE, EXPECT, HOST, SERVER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+        CONTENT_TYPE, EXPECT, HOST, TE, TRAILER,
     },
 };
 
@@ -23,24 +23,90 @@ const OWN: [&str; 6] = [
     TIMEOUT,
 ];
 
-/// Takes away what concerns one connection (RFC 9110 section 7.6.1), and the names of who sends.
-pub(super) fn end_to_end(fields: &mut HeaderMap) {
-    let named: Vec<HeaderName> = fields
-        .get_all(CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in named {
+/// Whether a field never passes, in either direction: it concerns one connection (RFC 9110 section 7.6.1), says
+/// who sends, or who may use a proxy.
+fn is_of_connection(name: &str) -> bool {
+    matches!(
+        name,
+        "connection"
+            | "date"
+            | "keep-alive"
+            | "proxy-authenticate"
+            | "proxy-authorization"
+            | "proxy-connection"
+            | "server"
+            | "te"
+            | "transfer-encoding"
+            | "upgrade"
+    )
+}
+
+/// Whether a field never comes back: browsers take it for the word of this server on its pages, its cookies, or
+/// where else it is. Which pages may read an answer, `--cors-origin` says alone.
+fn is_for_browsers(name: &str) -> bool {
+    name.starts_with("access-control-")
+        || name.starts_with("content-security-policy")
+        || name.starts_with("cross-origin-")
+        || name.starts_with("sec-")
+        || matches!(
+            name,
+            "alt-svc"
+                | "clear-site-data"
+                | "content-location"
+                | "location"
+                | "nel"
+                | "origin-agent-cluster"
+                | "refresh"
+                | "report-to"
+                | "reporting-endpoints"
+                | "service-worker-allowed"
+                | "set-cookie"
+                | "set-cookie2"
+                | "strict-transport-security"
+        )
+}
+
+/// Whether a field says who asks, for whom, or what the content is. `Connection` cannot take it away, as it names
+/// fields of the connection (RFC 9110 section 7.6.1); and no other name brings a second one.
+fn is_end_to_end(name: &str) -> bool {
+    OWN.contains(&name)
+        || is_of_protocol(name)
+        || name.starts_with("content-")
+        || name.starts_with("x-forwarded-")
+        || matches!(name, "cookie" | "forwarded" | "host" | "via" | "x-real-ip")
+}
+
+fn remove(fields: &mut HeaderMap, is_meant: impl Fn(&str) -> bool) {
+    // Most have none of them.
+    let meant = fields.keys().filter(|name| is_meant(name.as_str()));
+    for name in meant.cloned().collect::<Vec<_>>() {
         fields.remove(name);
     }
-    for name in [CONNECTION, TRANSFER_ENCODING, UPGRADE, TE, SERVER, DATE] {
-        fields.remove(name);
+}
+
+/// Takes away what concerns one connection, and the names of who sends.
+fn end_to_end(fields: &mut HeaderMap) {
+    if fields.contains_key(CONNECTION) {
+        let named: Vec<HeaderName> = fields
+            .get_all(CONNECTION)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .filter_map(|name| name.trim().parse().ok())
+            .collect();
+        for name in named {
+            if !is_end_to_end(name.as_str()) {
+                fields.remove(name);
+            }
+        }
     }
-    for name in ["keep-alive", "proxy-connection"] {
-        fields.remove(name);
-    }
+    remove(fields, is_of_connection);
+}
+
+/// The metadata of an upstream's response, as it may pass: in the head, where browsers read it.
+pub(super) fn of_response(fields: &mut HeaderMap) {
+    end_to_end(fields);
+    remove(fields, is_for_browsers);
 }
 
 /// Adds what makes the request one of gRPC over HTTP/2.
@@ -71,7 +137,7 @@ pub(crate) fn of_connect(fields: &HeaderMap) -> HeaderMap {
     ];
     let mut metadata = HeaderMap::with_capacity(fields.len());
     for (name, value) in fields {
-        if !is_of_protocol(name) && !about_content.contains(name) {
+        if !is_of_protocol(name.as_str()) && !about_content.contains(name) {
             metadata.append(name.clone(), value.clone());
         }
     }
@@ -84,7 +150,7 @@ pub(crate) fn of_connect(fields: &HeaderMap) -> HeaderMap {
 pub(crate) fn to_connect(metadata: &HeaderMap, prefix: &str) -> Vec<(HeaderName, HeaderValue)> {
     let about_content = [CONTENT_ENCODING, TRAILER];
     let passes = |name: &HeaderName| {
-        is_metadata(name) && !is_of_protocol(name) && !about_content.contains(name)
+        is_metadata(name) && !is_of_protocol(name.as_str()) && !about_content.contains(name)
     };
     let renamed = |name: &HeaderName| match prefix {
         "" => Some(name.clone()),
@@ -97,12 +163,12 @@ pub(crate) fn to_connect(metadata: &HeaderMap, prefix: &str) -> Vec<(HeaderName,
         .collect()
 }
 
-fn is_of_protocol(name: &HeaderName) -> bool {
-    let name = name.as_str();
+fn is_of_protocol(name: &str) -> bool {
     name.starts_with("connect-") || name.starts_with("grpc-")
 }
 
-/// The metadata of a request of HTTP: [`OWN`], and those with [`PREFIX`], without it.
+/// The metadata of a request of HTTP: [`OWN`], and those with [`PREFIX`], without it. Who asks is said once, by its
+/// own field: what stands before the gateway looks at no other.
 pub(crate) fn of_rest(fields: &HeaderMap) -> HeaderMap {
     let mut metadata = HeaderMap::new();
     for (name, value) in fields {
@@ -111,6 +177,7 @@ pub(crate) fn of_rest(fields: &HeaderMap) -> HeaderMap {
         } else if let Some(name) = name.as_str().strip_prefix(PREFIX)
             && let Ok(name) = HeaderName::try_from(name)
             && is_metadata(&name)
+            && !is_end_to_end(name.as_str())
         {
             append(&mut metadata, name, value);
         }
@@ -128,18 +195,9 @@ pub(crate) fn to_rest(metadata: &HeaderMap) -> impl Iterator<Item = (HeaderName,
 
 /// Names that gRPC and HTTP have taken are no metadata.
 fn is_metadata(name: &HeaderName) -> bool {
-    let taken = [
-        CONNECTION,
-        CONTENT_LENGTH,
-        CONTENT_TYPE,
-        DATE,
-        HOST,
-        SERVER,
-        TE,
-        TRANSFER_ENCODING,
-        UPGRADE,
-    ];
-    !name.as_str().starts_with("grpc-") && !taken.contains(name)
+    let taken = [CONTENT_LENGTH, CONTENT_TYPE, HOST];
+    let text = name.as_str();
+    !text.starts_with("grpc-") && !is_of_connection(text) && !taken.contains(name)
 }
 
 fn append(metadata: &mut HeaderMap, name: HeaderName, value: &HeaderValue) {
@@ -186,6 +244,54 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_cannot_take_away_who_asks() {
+        let mut all = fields(&[
+            (
+                "connection",
+                "authorization, Cookie, x-forwarded-for, traceparent, x-hop, grpc-timeout",
+            ),
+            ("authorization", "Bearer x"),
+            ("cookie", "c"),
+            ("x-forwarded-for", "::1"),
+            ("traceparent", "00-1-2-00"),
+            ("x-hop", "1"),
+            ("grpc-timeout", "1S"),
+            ("proxy-authorization", "Basic x"),
+        ]);
+        of_call(&mut all);
+        let left = [
+            "authorization",
+            "cookie",
+            "grpc-timeout",
+            "traceparent",
+            "x-forwarded-for",
+        ];
+        assert_eq!(names(&all), left);
+    }
+
+    #[test]
+    fn an_upstream_says_nothing_to_browsers() {
+        let mut all = fields(&[
+            ("access-control-allow-origin", "*"),
+            ("access-control-allow-credentials", "true"),
+            ("set-cookie", "session=theirs"),
+            ("location", "https://evil.example"),
+            ("alt-svc", "h3=\":1\""),
+            ("strict-transport-security", "max-age=1"),
+            ("clear-site-data", "*"),
+            ("content-security-policy-report-only", "x"),
+            ("server", "theirs"),
+            ("x-shelf", "1"),
+            ("grpc-status", "5"),
+            ("www-authenticate", "Bearer"),
+            ("content-type", "application/grpc"),
+        ]);
+        of_response(&mut all);
+        let left = ["content-type", "grpc-status", "www-authenticate", "x-shelf"];
+        assert_eq!(names(&all), left);
+    }
+
+    #[test]
     fn connect_has_metadata_under_its_own_names() {
         let all = fields(&[
             ("connect-protocol-version", "1"),
@@ -223,12 +329,19 @@ mod tests {
             ("grpc-metadata-x-user", "me"),
             ("grpc-metadata-grpc-timeout", "9S"),
             ("grpc-metadata-te", "x"),
+            // Each would be a second one.
+            ("grpc-metadata-authorization", "Bearer y"),
+            ("grpc-metadata-traceparent", "00-3-4-00"),
+            ("grpc-metadata-cookie", "secret"),
+            ("grpc-metadata-x-forwarded-for", "::1"),
             ("x-user", "other"),
             ("traceparent", "00-1-2-00"),
         ]);
         let metadata = of_rest(&all);
         assert_eq!(names(&metadata), ["authorization", "traceparent", "x-user"]);
         assert_eq!(metadata["x-user"], "me");
+        assert_eq!(metadata.get_all("authorization").iter().count(), 1);
+        assert_eq!(metadata.get_all("traceparent").iter().count(), 1);
         let back: HeaderMap = to_rest(&fields(&[
             ("x-shelf", "1"),
             ("grpc-status", "0"),

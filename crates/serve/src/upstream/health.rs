@@ -15,7 +15,7 @@ use tonic::{Code, Status, body::Body};
 use tonic_health::pb::{HealthCheckResponse, health_check_response::ServingStatus};
 use trilane_grpc::frame::Collector;
 
-use super::{backoff, call::Head, content::Content, pool::Server};
+use super::{backoff, call::Head, content::Content, pool::Server, status::status_of};
 
 /// What is known of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +63,9 @@ async fn once(server: &Arc<Server>, failures: &mut u32) -> Result<(), Status> {
     let head = Head::new(Uri::from_static(WATCH), fields)?;
     let content = Full::new(Bytes::from_static(WHOLE_SERVER));
     let content = Arc::new(Content::new(Body::new(content), None));
-    let called = server.call(&head, &content).await;
+    let called = server.call(&head, &content, &mut None).await;
     let response = called.map_err(|failure| failure.into_status())?;
-    if let Some(status) = Status::from_header_map(response.headers()) {
+    if let Some(status) = status_of(response.headers()) {
         return Err(status);
     }
     let mut body = response.into_body();
@@ -86,7 +86,7 @@ async fn once(server: &Arc<Server>, failures: &mut u32) -> Result<(), Status> {
             }
             Err(frame) => {
                 let trailers = frame.into_trailers().unwrap_or_default();
-                return Status::from_header_map(&trailers).map_or(Ok(()), Err);
+                return status_of(&trailers).map_or(Ok(()), Err);
             }
         }
     }

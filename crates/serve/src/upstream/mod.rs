@@ -18,6 +18,7 @@ mod peer;
 mod pool;
 mod process;
 mod service;
+mod status;
 
 use std::{
     collections::HashMap,
@@ -27,16 +28,18 @@ use std::{
 };
 
 pub use limits::Limits;
+pub(crate) use limits::TIMEOUT;
 pub use process::InProcess;
 
 use http::Request;
 use tonic::body::Body;
 
-use crate::{Error, rpc::Calling};
+use crate::{Error, caller, rpc::Calling};
 use peer::Peer;
 use service::Service;
 
 pub(crate) use fields::{of_call, of_connect, of_rest, to_connect, to_rest};
+pub(crate) use status::status_of;
 
 /// The service by which a server tells how it fares.
 const HEALTH: &str = "grpc.health.v1.Health";
@@ -158,10 +161,11 @@ impl Upstreams {
 }
 
 impl Destination {
-    /// Calls a method there: the request is one of gRPC, without what concerns a connection.
-    pub(crate) fn call(&self, request: Request<Body>) -> Calling {
+    /// Calls a method there: the request is one of gRPC, without what concerns a connection. The caller's place is
+    /// kept until the call is over.
+    pub(crate) fn call(&self, request: Request<Body>, place: caller::Place) -> Calling {
         match self {
-            Self::Servers(service) => service.clone().call(request),
+            Self::Servers(service) => service.clone().call(request, place),
             Self::Process(service) => service.call(request),
         }
     }

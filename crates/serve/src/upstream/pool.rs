@@ -19,7 +19,7 @@ use tonic::Status;
 
 use super::{
     backoff,
-    dial::{Address, Dial, Driver},
+    dial::{Address, Dial, Driver, MAX_STREAMS},
     health::Health,
     limits::Limits,
 };
@@ -363,7 +363,8 @@ impl Link {
     }
 
     fn has_room(&self) -> bool {
-        self.open.load(Relaxed) < self.sender.current_max_send_streams()
+        let most = self.sender.current_max_send_streams().min(MAX_STREAMS);
+        self.open.load(Relaxed) < most
     }
 
     fn idle(&self) -> MutexGuard<'_, Instant> {

@@ -34,7 +34,9 @@ impl InProcess {
             let mut service = service.unwrap_or_else(PoisonError::into_inner).clone();
             Box::pin(async move {
                 poll_fn(|cx| service.poll_ready(cx)).await?;
-                service.call(request).await
+                let mut response = service.call(request).await?;
+                fields::of_response(response.headers_mut());
+                Ok(response)
             })
         }))
     }

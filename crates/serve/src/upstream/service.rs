@@ -23,7 +23,7 @@ use super::{
     peer::Peer,
     pool::{Server, Standing},
 };
-use crate::rpc::Calling;
+use crate::{caller::Place, rpc::Calling};
 
 /// How often a request is sent at most that no server has processed.
 const ATTEMPTS: usize = 4;
@@ -63,18 +63,19 @@ impl Service {
     }
 
     /// Calls a method there: the request is one of gRPC, without what concerns a connection.
-    pub(crate) fn call(self: Arc<Self>, request: Request<Body>) -> Calling {
+    pub(crate) fn call(self: Arc<Self>, request: Request<Body>, place: Place) -> Calling {
         Box::pin(async move {
-            let called = self.send(request).await;
+            let called = self.send(request, place).await;
             Ok::<_, Infallible>(called.unwrap_or_else(|status| status.into_http()))
         })
     }
 
-    async fn send(&self, request: Request<Body>) -> Result<Response<Body>, Status> {
+    async fn send(&self, request: Request<Body>, place: Place) -> Result<Response<Body>, Status> {
         let (mut parts, body) = request.into_parts();
         fields::make_call(&mut parts.headers);
         let head = Head::new(parts.uri, parts.headers)?;
         let content = Arc::new(Content::new(body, self.message));
+        let mut place = Some(place);
         let mut tried: Vec<Tried> = Vec::new();
         let mut last = None;
         while tried.len() < ATTEMPTS {
@@ -86,7 +87,7 @@ impl Service {
                     break;
                 }
             };
-            let may_repeat = match server.call(&head, &content).await {
+            let may_repeat = match server.call(&head, &content, &mut place).await {
                 Ok(response) => return Ok(response),
                 Err(Failure::Lost(status)) => return Err(status),
                 Err(Failure::Unconnected(status)) => {

@@ -166,7 +166,10 @@ impl Client {
         let empty = Full::new(Bytes::new());
         match self {
             Self::H1(requests, _) => {
-                let request = Request::get(path).header("host", "a").body(empty).unwrap();
+                let request = Request::get(path)
+                    .header("host", "localhost")
+                    .body(empty)
+                    .unwrap();
                 requests.send_request(request).await.unwrap().status()
             }
             Self::H2(requests, origin) => {

@@ -228,7 +228,7 @@ fn a_call_that_ends_early_leaves_the_connection_to_the_next() {
         let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
         let head = |length: &str| {
             format!(
-                "POST /trilane.library.v1.Library/LookUpBooks HTTP/1.1\r\nhost: a\r\n\
+                "POST /trilane.library.v1.Library/LookUpBooks HTTP/1.1\r\nhost: localhost\r\n\
                  content-type: {STREAM_JSON}\r\n{length}\r\n\r\n"
             )
         };

@@ -22,7 +22,9 @@ fn client(target: &Target) -> Arc<ClientConfig> {
 
 fn request(method: &str, content: &str) -> String {
     let length = content.len();
-    format!("{method} /echo HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n{content}")
+    format!(
+        "{method} /echo HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n{content}"
+    )
 }
 
 /// Gets a ticket by a whole request on a connection of its own.

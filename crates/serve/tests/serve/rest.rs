@@ -184,7 +184,7 @@ fn lines_are_taken_while_more_come() {
     run(async {
         let address = target.server.addresses().http;
         let mut follower = tokio::net::TcpStream::connect(address).await.unwrap();
-        let get = "GET /v1/shelves/8/books:watch?follow=true HTTP/1.1\r\nhost: a\r\n\r\n";
+        let get = "GET /v1/shelves/8/books:watch?follow=true HTTP/1.1\r\nhost: localhost\r\n\r\n";
         follower.write_all(get.as_bytes()).await.unwrap();
         let mut heard = BufReader::new(follower).lines();
         let mut hear = async |word: &str| {
@@ -193,7 +193,7 @@ fn lines_are_taken_while_more_come() {
         hear("shelves/8/books/100\"").await;
 
         let mut importer = tokio::net::TcpStream::connect(address).await.unwrap();
-        let head = "POST /v1/books:import HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\
+        let head = "POST /v1/books:import HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
                     content-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n";
         importer.write_all(head.as_bytes()).await.unwrap();
         for number in 101..104 {
@@ -220,7 +220,7 @@ fn an_import_that_fails_does_not_wait_for_its_end() {
             (r#"{"parnt":1}"#, "400"),
         ] {
             let mut importer = tokio::net::TcpStream::connect(address).await.unwrap();
-            let head = "POST /v1/books:import HTTP/1.1\r\nhost: a\r\n\
+            let head = "POST /v1/books:import HTTP/1.1\r\nhost: localhost\r\n\
                         content-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n";
             let chunk = format!("{head}{:x}\r\n{line}\n\r\n", line.len() + 1);
             importer.write_all(chunk.as_bytes()).await.unwrap();

@@ -337,7 +337,7 @@ impl Exchange {
         requests: Body,
     ) -> Result<http::Response<Body>, Status> {
         let path = self.head.uri.path();
-        call::invoke(&self.gateway.rpc, path, metadata, requests).await
+        call::invoke(self, path, metadata, requests).await
     }
 
     /// What goes along as metadata, with the deadline as gRPC has it.
