@@ -96,11 +96,13 @@ _HOMES: Final[dict[str, str]] = {
 } | dict.fromkeys(errors.__all__, ".errors")
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(_HOMES[name], __name__), name)
-    return value
+if not TYPE_CHECKING:  # For checkers there is no other name.
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(importlib.import_module(_HOMES[name], __name__), name)
+        return value
 
 
 def __dir__() -> list[str]:

@@ -97,7 +97,8 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
             whole request.
         headers: sent with each request; they replace user-agent, accept and accept-encoding.
         proxies: "environment" reads HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY now, as
-            `urllib.request` does; or a URL, or one per scheme of the request; None for none.
+            `urllib.request` does; or a URL, or a mapping of `http`, `https` and `all` to URLs, with
+            `no` for hosts, networks and addresses without a proxy; None for none.
         max_connections, max_per_origin: beyond them requests wait (`Timeouts.pool`). By default an
             origin may have all of them; browsers allow 6 for HTTP/1.1. With `max_per_origin=1` all
             requests share one connection, and wait for its streams where the server allows fewer.
@@ -348,13 +349,15 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
             refuse(type(self), name, options.keys() - FORM)
         return options if content is None else {**options, "content": content}
 
-    def __getattr__(self, name: str) -> Never:
-        refuse_attribute(self, name)
+    if not TYPE_CHECKING:  # For checkers there is no other name.
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if not name.startswith("_") and not hasattr(type(self), name):
+        def __getattr__(self, name: str) -> Never:
             refuse_attribute(self, name)
-        object.__setattr__(self, name, value)
+
+        def __setattr__(self, name: str, value: object) -> None:
+            if not name.startswith("_") and not hasattr(type(self), name):
+                refuse_attribute(self, name)
+            object.__setattr__(self, name, value)
 
 
 def _tls_maker(
