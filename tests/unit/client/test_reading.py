@@ -68,11 +68,11 @@ def test_json_in_the_encoding_that_it_is_in(make: Make, encoding: str, content_t
 
 
 def test_json_in_an_encoding_that_was_set(make: Make) -> None:
-    response = make(Scripted(['"щ"'.encode("koi8-r")], []))
-    assert response.content
+    made = make(Scripted(['"щ"'.encode("koi8-r")], []))
+    assert made.content
     with pytest.raises(UnicodeDecodeError):
-        response.json()
-    response = getattr(response, "_response", response)
+        made.json()
+    response: Any = getattr(made, "_response", made)
     response.encoding = "koi8-r"
     assert response.json() == "щ"
     response.encoding = "utf-8"
