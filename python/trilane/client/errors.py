@@ -106,6 +106,13 @@ class Error(Exception):
         return copied
 
 
+class InsecureWarning(UserWarning):
+    """A client was made that takes any certificate: `verify=False`. No error; one per client.
+
+    `warnings.filterwarnings("ignore", category=InsecureWarning)` silences it.
+    """
+
+
 class LocalError(Error):
     """The caller asked for what cannot be done; nothing was sent for it."""
 
