@@ -53,7 +53,7 @@ impl Cookies {
         }
     }
 
-    /// RFC 6265bis §5.7, what the library has not: steps 10, 14, 16, 20 and 21.
+    /// RFC 6265bis §5.7, what the library has not: public suffixes, prefixes of names, and what `http` may set.
     fn may_keep(&self, cookie: &mut Cookie<'static>, url: &Url) -> bool {
         let has_domain = match &cookie.domain {
             CookieDomain::Suffix(domain) if is_public_suffix(domain) => {

@@ -49,7 +49,7 @@ class _Policy(DefaultCookiePolicy):
         return super().set_ok(cookie, request) and self.return_ok_secure(cookie, request)
 
     def set_ok_name(self, cookie: Cookie, request: Requested) -> bool:
-        """Whether it is what the prefix of its name promises (§4.1.3, §5.7 step 20 and 21)."""
+        """Whether it is what the prefix of its name promises (§4.1.3)."""
         name = cookie.name.lower()
         if name.startswith("__host-"):
             whole = cookie.path_specified and cookie.path == "/"
@@ -59,7 +59,7 @@ class _Policy(DefaultCookiePolicy):
         return super().set_ok_name(cookie, request)
 
     def set_ok_domain(self, cookie: Cookie, request: Requested) -> bool:
-        """Whether the response may set it for that domain (§5.7 step 9 and 10)."""
+        """Whether the response may set it for that domain (§5.7)."""
         if self.is_blocked(cookie.domain) or self.is_not_allowed(cookie.domain):
             return False
         if not cookie.domain_specified:
@@ -286,7 +286,7 @@ class Cookies(MutableMapping[str, str]):
             jar.clear_expired_cookies()
 
     def _hides(self, cookie: Cookie) -> bool:
-        """Whether it would replace or stand before one that is `Secure` (§5.7 step 16)."""
+        """Whether it would replace or stand before one that is `Secure` (§5.7)."""
         domain = cookie.domain.removeprefix(".")
         for other in self.jar:
             if not other.secure or other.name != cookie.name:
@@ -363,7 +363,7 @@ def _read(value: str, address: Address, now: float) -> Cookie | None:
             rest[key] = text if mark else None
     host = address.origin.host_in_url
     domain = given.get("domain", "").lower().removeprefix(".")
-    # A domain that has no more than this host is not told from none (§5.7 step 9, RFC 6265 §5.1.3).
+    # A domain that has no more than this host is not told from none (§5.7, §5.1.3).
     own = not domain or (domain == host and (_is_address(host) or is_public_suffix(domain)))
     path = given.get("path", "")
     if not path.startswith("/"):

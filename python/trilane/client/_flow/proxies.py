@@ -110,8 +110,8 @@ class Proxies:
 def _direct(entry: str) -> _Direct | None:
     """What an entry of NO_PROXY means, as for curl, Go and Requests; None: nothing.
 
-    That is a name, an address or a network (`10.0.0.0/8`), each but the last also with a port; an
-    IPv6 address needs no brackets where it has none.
+    That is a name, an address or a network (`10.0.0.0/8`), each also with a port; an IPv6 address
+    needs no brackets where it has none.
     """
     from ipaddress import ip_network  # noqa: PLC0415 - as above
 
