@@ -9,11 +9,13 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "build_profile", "revision"]
 
 
-def __getattr__(name: str) -> str:
-    """What the native module says of itself: one is needed only where it is asked."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from trilane import _core  # noqa: PLC0415 - what does without it starts before it is built
+if not TYPE_CHECKING:  # For checkers there is no other name.
 
-    value: str = getattr(_core, name.strip("_"))
-    return value
+    def __getattr__(name: str) -> str:
+        """What the native module says of itself: one is needed only where it is asked."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from trilane import _core  # noqa: PLC0415 - what does without it starts before it is built
+
+        value: str = getattr(_core, name.strip("_"))
+        return value

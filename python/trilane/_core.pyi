@@ -32,6 +32,7 @@ __all__ = [
     "check_goals",
     "completions",
     "connect",
+    "is_public_suffix",
     "main",
     "network_rtt",
     "revision",
@@ -70,6 +71,14 @@ def completions(shell: str, also: str) -> str:
 
     Raises:
         ValueError: there is no such shell.
+    """
+
+def is_public_suffix(name: str) -> bool:
+    """Whether anybody may register names below this one: `com`, `co.uk` or `github.io`.
+
+    `name` is in lower case and ASCII, without a dot at its begin. It is looked up in the list of
+    publicsuffix.org, as of the build, with its private part; a name of one label that is not listed
+    is one too, as in browsers.
     """
 
 def check_goals(goals: Sequence[str]) -> None:

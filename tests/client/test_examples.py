@@ -64,7 +64,30 @@ def test_an_example_does_what_it_says(name: str, server: Peer, tmp_path: Path) -
     assert done.stdout.splitlines() == said
 
 
-def test_the_examples_are_typed(tmp_path: Path) -> None:
+# Each line would be warned about if it were right.
+MISSPELT = """
+import trilane
+from trilane.client import AsyncClient, Client, Clinet, errors  # type: ignore[attr-defined]
+from trilane.client.hyper import HTTP20Conection  # type: ignore[attr-defined]
+
+trilane.verson  # type: ignore[attr-defined]
+errors.TimeOut  # type: ignore[attr-defined]
+
+def in_a_thread(client: Client) -> None:
+    response = client.get("http://localhost/")
+    response.staus  # type: ignore[attr-defined]
+    client.get_al([])  # type: ignore[attr-defined]
+    client.base_ur = ""  # type: ignore[attr-defined]
+
+async def in_a_task(client: AsyncClient) -> None:
+    response = await client.get("http://localhost/")
+    response.iter_bytes  # type: ignore[attr-defined]
+    client.get_all([])  # type: ignore[attr-defined]
+"""
+
+
+def test_the_examples_are_typed_and_what_is_misspelt_is_not(tmp_path: Path) -> None:
+    (tmp_path / "misspelt.py").write_text(MISSPELT)
     for name, code in EXAMPLES.items():
         (tmp_path / f"{name}.py").write_text(code)
     done = subprocess.run(

@@ -87,6 +87,16 @@ class Authority:
         """A client's of X.509 version 1: without extensions, as `openssl x509 -req` makes them."""
         return self._leaf("version-1", None)
 
+    def self_signed(self) -> Leaf:
+        """What everybody makes first: it signs itself, and says that it is an authority."""
+        leaf = Leaf(*(self.folder / f"self-signed.{end}" for end in ("pem", "key", "pem")))
+        self._run(
+            *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
+            *("-keyout", leaf.key.name, "-out", leaf.cert.name, "-days", "90"),
+            *("-subj", "/CN=localhost", "-addext", f"subjectAltName={_LOCAL}"),
+        )
+        return leaf
+
     def _leaf(
         self,
         name: str,

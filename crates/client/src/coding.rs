@@ -184,6 +184,8 @@ struct Link {
     produced: u64,
     /// The last step filled its output: there may be more without more input.
     full: bool,
+    /// Bytes that followed its end.
+    trailing: usize,
 }
 
 impl Link {
@@ -194,6 +196,7 @@ impl Link {
             consumed: 0,
             produced: 0,
             full: false,
+            trailing: 0,
         })
     }
 
@@ -217,8 +220,16 @@ impl Link {
         self.input.at += used;
         self.consumed += used as u64;
         self.produced += made as u64;
-        if used == 0 && made == 0 && !self.input.rest().is_empty() {
-            return Err(self.damaged("bytes follow its end"));
+        let left = self.input.rest().len();
+        if used > 0 || made > 0 || left == 0 {
+            return Ok(());
+        }
+        // A newline of a template, zeros of a tape: who has read to the end has no use for them, and
+        // neither browsers nor Requests and HTTPX look at them. What never ends is something else.
+        self.input.at += left;
+        self.trailing += left;
+        if !self.stage.ended() || self.trailing > STEP {
+            return Err(self.damaged("too many bytes follow its end"));
         }
         Ok(())
     }

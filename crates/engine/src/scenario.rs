@@ -5,6 +5,7 @@
 //! [`crate::Options::listed`]. The users of a worker share its connections: a user that has a request to
 //! send takes the next free stream.
 
+mod cookies;
 mod count;
 mod program;
 mod response;
@@ -46,7 +47,7 @@ pub struct Scenario {
     pub flow: Vec<Flow>,
     /// For each of the listed requests what is done with its responses.
     pub steps: Vec<Step>,
-    /// Whether users keep cookies (RFC 6265), from one step to the next of an iteration.
+    /// Whether users keep cookies (RFC 6265bis), from one step to the next of an iteration.
     pub cookies: bool,
 }
 

@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use psl::Psl;
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -19,7 +20,7 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::{check_goals, completions, main, network_rtt};
+    use super::{check_goals, completions, is_public_suffix, main, network_rtt};
 
     #[pymodule_export]
     use super::client::{
@@ -86,6 +87,14 @@ fn completions(shell: &str, also: &str) -> PyResult<String> {
 #[pyfunction]
 fn check_goals(goals: Vec<String>) -> PyResult<()> {
     trilane_cli::check_goals(&goals).map_err(PyValueError::new_err)
+}
+
+/// Whether anybody may register names below `name`.
+#[pyfunction]
+fn is_public_suffix(name: &str) -> bool {
+    psl::List
+        .suffix(name.as_bytes())
+        .is_some_and(|suffix| suffix == name)
 }
 
 /// The round-trip time of a network, in seconds.

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .auth import BasicAuth, BearerAuth, DigestAuth, NetRCAuth
     from .cached import Cache as Cache
     from .errors import *  # noqa: F403 - `__all__` of `errors` says which
+    from .errors import InsecureWarning
     from .http import HTTPConnection, HTTPResponse, HTTPSConnection
 
 __all__ = [
@@ -60,12 +61,19 @@ __all__ = [
     "HTTPResponse",
     "HTTPSConnection",
     "HTTPSRecord",
+    "InsecureWarning",
     "NetRCAuth",
     "Response",
     "Retries",
     "Timeouts",
 ]
 __all__ += errors.__all__
+
+
+_AS_FUNCTIONS: Final = frozenset(
+    {"delete", "get", "head", "options", "patch", "post", "put", "request", "stream"}
+)
+"""What Requests and HTTPX have in their modules too."""
 
 
 # Imported when they are asked for: a program that uses one of them does not pay for the others.
@@ -88,6 +96,7 @@ _HOMES: Final[dict[str, str]] = {
     "HTTPResponse": ".http",
     "HTTPSConnection": ".http",
     "HTTPSRecord": "._flow.records",
+    "InsecureWarning": ".errors",
     "NetRCAuth": ".auth",
     "Response": "._pool",
     "Retries": "._flow.repeating",
@@ -96,11 +105,18 @@ _HOMES: Final[dict[str, str]] = {
 } | dict.fromkeys(errors.__all__, ".errors")
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(_HOMES[name], __name__), name)
-    return value
+if not TYPE_CHECKING:  # For checkers there is no other name.
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            way_out = ""
+            if name in _AS_FUNCTIONS:
+                way_out = f": make a client once, and use Client().{name}()"
+            elif name.lower() == "session":
+                way_out = ": Client is what Requests calls so"
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{way_out}")
+        value = globals()[name] = getattr(importlib.import_module(_HOMES[name], __name__), name)
+        return value
 
 
 def __dir__() -> list[str]:

@@ -1,14 +1,12 @@
-"""Digest authentication (RFC 7616) by the standard library's handler."""
+"""Digest (RFC 7616): challenges, and what answers them."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-import urllib.request
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
-
-from trilane.client.errors import InvalidRequest
+import secrets
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from trilane.client.auth import RequestInfo
@@ -25,71 +23,65 @@ _BEGIN: Final = re.compile(
 )
 _LONGEST: Final = 16 * 1024
 """Characters of the fields that are read."""
+_OF_ATTRIBUTES: Final = "!#$&+-.^_`|~"
+"""What stands in `username*` as it is (RFC 8187 §3.2.1)."""
 
 
-class _Handler(urllib.request.AbstractDigestAuthHandler):
-    """With the algorithms of RFC 7616, those for sessions among them, and UTF-8."""
-
-    _session = False
-    _cnonces: tuple[str, str] = "", ""
-
-    def get_cnonce(self, nonce: str) -> str:
-        """A value of the client's own; one for all requests of a session (RFC 7616 §3.4.2)."""
-        if not self._session:
-            return super().get_cnonce(nonce)
-        if self._cnonces[0] != nonce:
-            self._cnonces = nonce, super().get_cnonce(nonce)
-        return self._cnonces[1]
-
-    def get_algorithm_impls(
-        self, algorithm: str
-    ) -> tuple[Callable[[str], str], Callable[[str, str], str]]:
-        """The functions H and KD."""
-        name = _STRONGEST_FIRST[algorithm.upper()]
-        self._session = session = algorithm.upper().endswith(_SESSION)
-
-        def h(text: str) -> str:
-            return hashlib.new(name, text.encode(), usedforsecurity=False).hexdigest()
-
-        def kd(secret: str, data: str) -> str:
-            if session:
-                nonce, _, cnonce, _, _ = data.rsplit(":", 4)
-                secret = h(f"{secret}:{nonce}:{cnonce}")
-            return h(f"{secret}:{data}")
-
-        return h, kd
-
-
-class _Asked:
-    """A request, as far as the handler looks at it."""
-
-    data = None
-
-    def __init__(self, request: RequestInfo) -> None:
-        self.full_url = request.url
-        self.selector = request.target
-        self._method = request.method
-
-    def get_method(self) -> str:
-        """The method."""
-        return self._method
-
-
-class _Passwords(urllib.request.HTTPPasswordMgr):
-    """One user for every realm."""
+class Hashing:
+    """What answers challenges for one user; it counts the requests for each nonce."""
 
     def __init__(self, user: str, password: str) -> None:
-        super().__init__()
-        self._pair = user, password
+        self._user = user
+        self._password = password
+        self._nonce = ""
+        self._count = 0
+        # A session has one for all of its requests (RFC 7616 §3.4.2).
+        self._cnonce = ""
 
-    def find_user_password(self, realm: str, authuri: str) -> tuple[str | None, str | None]:  # noqa: ARG002
-        """The user."""
-        return self._pair
+    def authorization(self, challenge: dict[str, str], request: RequestInfo) -> str:
+        """The field `authorization` for a challenge (RFC 7616 §3.4), as fields have UTF-8."""
+        nonce, realm = challenge["nonce"], challenge["realm"]
+        algorithm = challenge.get("algorithm", "MD5")
+        of_session = algorithm.upper().endswith(_SESSION)
+        known, self._nonce = nonce == self._nonce, nonce
+        self._count = self._count + 1 if known else 1
+        if not (known and of_session):
+            self._cnonce = _cnonce()
+        cnonce, count = self._cnonce, f"{self._count:08x}"
 
+        def h(*parts: str) -> str:
+            name = _STRONGEST_FIRST[algorithm.upper()]
+            return hashlib.new(name, ":".join(parts).encode(), usedforsecurity=False).hexdigest()
 
-def handler(user: str, password: str) -> urllib.request.AbstractDigestAuthHandler:
-    """What hashes; it counts the requests for each nonce."""
-    return _Handler(_Passwords(user, password))
+        secret = h(self._user, realm, self._password)
+        if of_session:
+            secret = h(secret, nonce, cnonce)
+        told = h(request.method, request.target)
+        protected = "qop" in challenge
+        with_qop = (nonce, count, cnonce, "auth", told)
+        response = h(secret, *with_qop) if protected else h(secret, nonce, told)
+        said = [
+            self._username(challenge),
+            f"realm={_quoted(realm)}",
+            f"nonce={_quoted(nonce)}",
+            f"uri={_quoted(request.target)}",
+            f'response="{response}"',
+            f"algorithm={algorithm}",
+        ]
+        if "opaque" in challenge:
+            said.append(f"opaque={_quoted(challenge['opaque'])}")
+        if protected:
+            said += ["qop=auth", f"nc={count}", f'cnonce="{cnonce}"']
+        return f"Digest {', '.join(said)}".encode().decode("latin-1")
+
+    def _username(self, challenge: dict[str, str]) -> str:
+        """The user: a name that is not ASCII as the RFC has it where the server knows that.
+
+        Others get it in UTF-8, as from curl and HTTPX.
+        """
+        if self._user.isascii() or challenge.get("charset", "").upper() != "UTF-8":
+            return f"username={_quoted(self._user)}"
+        return f"username*=UTF-8''{quote(self._user, safe=_OF_ATTRIBUTES)}"
 
 
 def strongest(challenges: list[str]) -> dict[str, str] | None:
@@ -120,13 +112,11 @@ def strongest(challenges: list[str]) -> dict[str, str] | None:
     return next((found[name] for name in _STRONGEST_FIRST if name in found), None)
 
 
-def authorization(handler_: Any, challenge: dict[str, str], request: RequestInfo) -> str:
-    """The field `authorization` for a challenge.
+def _quoted(text: str) -> str:
+    """A quoted-string (RFC 9110 §5.6.4)."""
+    escaped = re.sub(r'(["\\])', r"\\\1", text)
+    return f'"{escaped}"'
 
-    Raises:
-        InvalidRequest: the library cannot hash for it.
-    """
-    made = handler_.get_authorization(_Asked(request), challenge)
-    if made is None:
-        raise InvalidRequest(f"the challenge of {request.url} cannot be answered: {challenge}")
-    return f"Digest {made}"
+
+def _cnonce() -> str:
+    return secrets.token_hex(8)

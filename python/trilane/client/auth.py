@@ -16,7 +16,7 @@ from trilane.client.errors import InvalidRequest
 from trilane.client.fields import MutableHeaders
 
 if TYPE_CHECKING:
-    import urllib.request
+    from trilane.client._digest import Hashing
 
 __all__ = ["Auth", "BasicAuth", "BearerAuth", "DigestAuth", "NetRCAuth", "RequestInfo"]
 
@@ -99,17 +99,17 @@ class NetRCAuth(Auth):
 
 
 class DigestAuth(Auth):
-    """User and password, hashed with what the server gives (RFC 7616), by the standard library.
+    """User and password, hashed with what the server gives (RFC 7616).
 
     MD5, SHA-256 and SHA-512-256, those for sessions (`-sess`) too, quality of protection `auth` or
-    none; `auth-int` alone, for which the library has nothing, is not answered. The first request is
-    answered by 401 and sent again; later ones are hashed at once.
+    none; `auth-int` alone, which hashes the content, is not answered. The first request is answered
+    by 401 and sent again; later ones are hashed at once.
     """
 
     def __init__(self, user: str, password: str) -> None:
         self._user = user
         self._password = password
-        self._handler: urllib.request.AbstractDigestAuthHandler | None = None
+        self._hashing: Hashing | None = None
         self._challenge: dict[str, str] | None = None
         self._lock = threading.Lock()
 
@@ -120,7 +120,7 @@ class DigestAuth(Auth):
                 self._hash(self._challenge, request)
 
     def answer(self, challenges: list[str], request: RequestInfo) -> bool:
-        """Hash for the strongest challenge of the server that the standard library understands."""
+        """Hash for the strongest challenge of the server that is known here."""
         from trilane.client import _digest as digest  # noqa: PLC0415 - few servers want it
 
         challenge = digest.strongest(challenges)
@@ -132,18 +132,15 @@ class DigestAuth(Auth):
                 known = self._challenge
                 if known is not None and known.get("nonce") == challenge.get("nonce"):
                     return False  # It was refused: user or password are wrong.
-            if self._handler is None:
-                self._handler = digest.handler(self._user, self._password)
+            if self._hashing is None:
+                self._hashing = digest.Hashing(self._user, self._password)
             self._challenge = challenge
             self._hash(challenge, request)
         return True
 
     def _hash(self, challenge: dict[str, str], request: RequestInfo) -> None:
-        from trilane.client import _digest as digest  # noqa: PLC0415 - as above
-
-        handler = self._handler
-        if handler is not None:
-            request.headers["authorization"] = digest.authorization(handler, challenge, request)
+        if self._hashing is not None:
+            request.headers["authorization"] = self._hashing.authorization(challenge, request)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_user": self._user, "_password": self._password}

@@ -106,6 +106,13 @@ class Error(Exception):
         return copied
 
 
+class InsecureWarning(UserWarning):
+    """A client was made that takes any certificate: `verify=False`. No error; one per client.
+
+    `warnings.filterwarnings("ignore", category=InsecureWarning)` silences it.
+    """
+
+
 class LocalError(Error):
     """The caller asked for what cannot be done; nothing was sent for it."""
 
@@ -290,13 +297,19 @@ _KINDS: Final = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def _inheriting(name: str) -> Any:
     """A class that inherits from one of `http.client` or `ssl`, made now."""
-    if name not in _INHERITING:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Not an import statement: what is below may not import what is above it.
     made = globals()[name] = getattr(import_module("trilane.client._inheriting"), name)
     return made
+
+
+if not TYPE_CHECKING:  # For checkers there is no other name.
+
+    def __getattr__(name: str) -> Any:
+        if name not in _INHERITING:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return _inheriting(name)
 
 
 def of(
@@ -308,5 +321,5 @@ def of(
 ) -> Error:
     """The error of a kind that the native part names; an unknown kind gives a plain `Error`."""
     name = _KINDS.get(kind, "Error")
-    made: type[Error] = globals().get(name) or __getattr__(name)
+    made: type[Error] = globals().get(name) or _inheriting(name)
     return made(message, stream_id=stream_id, error_code=error_code, retryable=retryable)

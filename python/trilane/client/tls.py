@@ -72,8 +72,15 @@ def tls_maker(
     """What makes `tls_of` these, later: files are not read before they are needed.
 
     Raises:
-        ValueError: a pin is none, or the version of TLS; the message names it.
+        ValueError: a pin is none, or the version of TLS, or the name of a file is empty; the
+            message names it.
+        TypeError: `verify` or `cert` is none of what it may be.
     """
+    if not (verify is None or isinstance(verify, bool) or _is_context(verify)):
+        _expect_pem("verify", verify, "True, False, an ssl.SSLContext, ")
+    for part in cert[:2] if isinstance(cert, tuple) else (cert,):
+        if part is not None:
+            _expect_pem("cert", part, "(certificate, key), ")
     # A file that is open can be read once.
     if isinstance(verify, Readable):
         verify = verify.read(-1)
@@ -163,6 +170,22 @@ def tls_of(
         while len(_made) > _MOST:
             _made.popitem(last=False)
     return made
+
+
+def _expect_pem(name: str, given: object, others: str) -> None:
+    """Refuse what is neither a file nor what is in one.
+
+    Raises:
+        ValueError: it is an empty text, which would be the current folder.
+        TypeError: it is of another type.
+    """
+    if not isinstance(given, str | bytes | bytearray | os.PathLike | Readable):
+        raise TypeError(
+            f"{name}={given!r:.60} is of type {type(given).__name__}: give {others}the name of a"
+            " PEM file, or what is in one"
+        )
+    if isinstance(given, str) and not given.strip():
+        raise ValueError(f"{name}={given!r} names no file: give {others}or the name of a PEM file")
 
 
 def check(pins: Pins | None, minimum: str | None) -> None:

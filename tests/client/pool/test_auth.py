@@ -119,11 +119,8 @@ def test_the_example_of_the_rfc(algorithm: str, monkeypatch: pytest.MonkeyPatch)
     offer = 'Digest realm="http-auth@example.org", qop="auth, auth-int"'
     offer += f', algorithm={algorithm}, nonce="{nonce}", opaque="{opaque}"'
     challenges = [offer, 'Basic realm="other, one", charset="UTF-8"']
-    monkeypatch.setattr(
-        _digest._Handler,
-        "get_cnonce",
-        lambda *_: "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ",
-    )
+    cnonce = "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ"
+    monkeypatch.setattr(_digest, "_cnonce", lambda: cnonce)
     url = "http://www.example.org/dir/index.html"
     request = RequestInfo("GET", url, "/dir/index.html", MutableHeaders())
     assert DigestAuth("Mufasa", "Circle of Life").answer(challenges, request)
@@ -136,7 +133,7 @@ def test_sessions_as_httpx_hashes_for_them(algorithm: str, monkeypatch: pytest.M
     url = "http://www.example.org/dir/index.html"
     offer = f'Digest realm="zoo", qop="auth", nonce="a:b", algorithm={algorithm}'
     cnonce = "0123456789abcdef"
-    monkeypatch.setattr("urllib.request.AbstractDigestAuthHandler.get_cnonce", lambda *_: cnonce)
+    monkeypatch.setattr(_digest, "_cnonce", lambda: cnonce)
     monkeypatch.setattr(httpx.DigestAuth, "_get_client_nonce", lambda *_: cnonce.encode())
     flow = httpx.DigestAuth("Mufasa", "Circle of Life").sync_auth_flow(httpx.Request("GET", url))
     asked = next(flow)
@@ -145,6 +142,26 @@ def test_sessions_as_httpx_hashes_for_them(algorithm: str, monkeypatch: pytest.M
     assert DigestAuth("Mufasa", "Circle of Life").answer([offer], request)
     [response] = re.findall('response="[0-9a-f]+"', request.headers["authorization"])
     assert response in theirs.headers["authorization"]
+
+
+@pytest.mark.parametrize(
+    ("user", "charset", "said"),
+    [
+        ('a"b\\c', "", 'username="a\\"b\\\\c", realm="of \\"zoo\\"", '),
+        # RFC 7616 §3.9.2; a server that does not say so may know no `username*`.
+        ("J\xe4s\xf8n Doe", ", charset=UTF-8", "username*=UTF-8''J%C3%A4s%C3%B8n%20Doe, "),
+        ("\u6bdb", "", 'username="\u6bdb", '),
+    ],
+)
+def test_names_that_are_not_plain(
+    client: AnyClient, recorder: Recorder, user: str, charset: str, said: str
+) -> None:
+    auth, request = DigestAuth(user, "x"), RequestInfo("GET", "http://a/", "/", MutableHeaders())
+    offer = f'Digest realm="of \\"zoo\\"", nonce="n", qop="auth"{charset}'
+    assert auth.answer([offer], request)
+    client.get(f"{recorder.base}/", headers=request.headers.pairs)
+    [sent] = _authorizations(recorder)
+    assert said in str(sent).encode("latin-1").decode()
 
 
 def test_the_strongest_that_is_known_is_taken() -> None:

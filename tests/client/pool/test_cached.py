@@ -17,7 +17,7 @@ import pytest
 import trio
 from hishel.httpx import CacheTransport
 
-from client.face import AnyClient, AnyResponse, LoopClient, MakeClient
+from client.face import AnyClient, AnyResponse, LoopResponse, MakeClient
 from client.pool.recorder import QuietHandler, Serving
 from client.waits import PATIENCE_S
 from peers.running import Peers
@@ -300,6 +300,32 @@ def test_nobody_gets_what_somebody_else_was_answered(
     assert (tmp_path / "cache.sqlite").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_cache_of_two_clients_keeps_their_users_apart(
+    make_client: MakeClient, origin: Origin
+) -> None:
+    cache = Cache()
+    mine, yours = (make_client(cache=cache, cookies={"session": who}) for who in ("me", "you"))
+    nobody = make_client(cache=cache)
+    page = origin.url("/page", cache_control=f"private, {FRESH}")
+    assert [_said(each.get(page))[0] for each in (mine, yours, nobody)] == [b"1 ", b"2 ", b"3 "]
+    assert [_said(each.get(page))[0] for each in (mine, yours, nobody)] == [b"1 ", b"2 ", b"3 "]
+    assert _said(nobody.get(page, cookies={"session": "me"}))[0] == b"1 "
+    # Their order is none of the server's business.
+    both = [{"a": "1", "session": "us"}, {"session": "us", "a": "1"}]
+    ours = origin.url("/ours", cache_control=FRESH)
+    assert [nobody.get(ours, cookies=each).from_cache for each in both] == [False, True]
+    # Nor is it validated for somebody else, whom a 304 would show it to.
+    stale = origin.url("/stale", cache_control="max-age=0", etag='"a"')
+    assert [each.get(stale).revalidated for each in (mine, yours, mine)] == [False, False, True]
+    # A visitor's first page may have what goes with the cookie that it brings.
+    first = origin.url("/first", ("set-cookie", "session=new"), cache_control=FRESH)
+    other = make_client(cache=cache)
+    assert [each.get(first).from_cache for each in (nobody, other)] == [False, False]
+    assert nobody.get(first).from_cache
+    open_ = origin.url("/open", cache_control=f"public, {FRESH}")
+    assert [each.get(open_).from_cache for each in (mine, yours)] == [False, True]
+
+
 def test_a_redirect_is_kept_and_cookies_are_set_once(
     make_client: MakeClient, origin: Origin
 ) -> None:
@@ -339,7 +365,7 @@ def test_a_response_of_the_cache_can_be_pickled(client: AnyClient, origin: Origi
     url = origin.url(cache_control=FRESH)
     for _ in range(2):
         response = client.get(url)
-        own = response.asynchronous if isinstance(client, LoopClient) else response
+        own = response.asynchronous if isinstance(response, LoopResponse) else response
         back = pickle.loads(pickle.dumps(own))  # noqa: S301 - our own
         assert back.content == b"1 "
         assert back.from_cache is response.from_cache

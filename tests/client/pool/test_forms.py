@@ -248,6 +248,12 @@ def test_what_progress_raises_passes_through(client: AnyClient, recorder: Record
         client.post(f"{recorder.base}/", b"content", progress=stop)
 
 
+@pytest.mark.parametrize("value", [float("nan"), {"a": [float("-inf")]}])
+def test_numbers_that_json_does_not_have(client: AnyClient, value: Any) -> None:
+    with pytest.raises(ValueError, match="json= has a number that JSON does not have"):
+        client.post("http://localhost/", json=value)
+
+
 def test_json_and_echo(client: AnyClient, recorder: Recorder) -> None:
     response = client.post(f"{recorder.base}/", json={"a": [1]})
     assert base64.b64decode(response.json()["body"]) == b'{"a":[1]}'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from lab.contenders.counting import CountingRelay
 from peers import chaos, h2_chaos
 from peers.peer import Peer
-from trilane.client import errors
+from trilane.client import Retries, errors
 from trilane.client._pool import Client
 from trilane.client._pool.response import Response
 
@@ -104,6 +105,29 @@ def test_an_error_ends_the_iteration(each: Each) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         client.get_all(urls, ahead=0)
     assert client.get(f"{base}/hello").status == 200
+
+
+@pytest.mark.parametrize("bad", ["ftp://a/", "http://127.0.0.1:1/", "http://[::1"])
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_bad_url_discards_no_good_answer(
+    client: Client, server: Peer, bad: str, retries: int
+) -> None:
+    good = server.url("h2")
+    urls = [good, good, bad, good, bad, good]
+    options: Any = {"retries": Retries(retries, backoff=0.0)}
+    got: list[Response] = []
+
+    def take() -> None:
+        for response in client.get_all(urls, **options):
+            got.append(response)  # noqa: PERF402 - what came before the error counts
+
+    with pytest.raises(errors.Error):
+        take()
+    assert [response.content for response in got] == [b"hello world"] * 2
+    both = list(client.get_all(urls, return_exceptions=True, **options))
+    failed = [isinstance(each, errors.Error) for each in both]
+    assert failed == [False, False, True, False, True, False]
+    assert {each.content for each in both if isinstance(each, Response)} == {b"hello world"}
 
 
 def test_options_hold_for_all(each: Each) -> None:

@@ -86,6 +86,30 @@ def test_a_name_that_the_certificate_lacks(
         make_client(verify=str(peer.ca)).get(peer.url("h2"))
 
 
+def test_a_certificate_that_signs_itself_is_trusted_where_it_is_given(
+    make_client: MakeClient, authority: Authority, leaf: Leaf
+) -> None:
+    own = authority.self_signed()
+    security = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    security.load_cert_chain(own.cert, own.key)
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+    with chaos.serve(chaos.answer(answer), security) as server:
+        for verify in (str(own.cert), ssl.create_default_context(cafile=own.cert)):
+            assert make_client(verify=verify, versions=("h1",)).get(server.base).content == b"hello"
+        for other in (True, str(leaf.ca)):
+            with pytest.raises(errors.TLSError, match=r'CA:TRUE.*: trust it with verify="FILE"$'):
+                make_client(verify=other, versions=("h1",)).get(server.base)
+
+
+def test_a_file_of_authorities_that_the_environment_names_and_that_is_not_there(
+    make_client: MakeClient, server: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "none.pem"
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    with pytest.raises(errors.TLSError, match=rf"SSL_CERT_FILE names {file}, which cannot be read"):
+        make_client().get(server.url("h2"))
+
+
 def test_a_client_certificate(
     make_client: MakeClient, own: Own, authority: Authority, leaf: Leaf
 ) -> None:

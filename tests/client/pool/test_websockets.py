@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import websockets.exceptions
+import websockets.http11
 import websockets.sync.server
 from websockets.utils import accept_key
 
@@ -171,6 +172,26 @@ def _library(handler: Handler, **settings: Any) -> Iterator[str]:
 def _echo(server: websockets.sync.server.ServerConnection) -> None:
     for message in server:
         server.send(message)
+
+
+def test_a_redirect_may_name_ws(make_client: MakeClient) -> None:
+    """As the libraries of servers and `websockets` itself write it."""
+
+    def moved(
+        server: websockets.sync.server.ServerConnection, request: websockets.http11.Request
+    ) -> websockets.http11.Response:
+        answer = server.respond(302, "")
+        answer.headers["Location"] = there + request.path[1:]
+        return answer
+
+    client = make_client(follow_redirects=True)
+    with _library(_echo) as there, _library(_echo, process_request=moved) as url:
+        with client.websocket(f"{url}a?b=c") as ws:
+            ws.send("moved")
+            assert ws.recv(PATIENCE_S) == "moved"
+        # What wants a page is not led to a WebSocket.
+        with pytest.raises(errors.RedirectError, match="has the scheme 'ws'"):
+            client.get(url.replace("ws://", "http://"))
 
 
 def test_messages_are_compressed(make_client: MakeClient) -> None:

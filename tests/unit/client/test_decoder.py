@@ -100,8 +100,8 @@ def test_cut_off_and_damaged(coding: tuple[str, Callable[[bytes], bytes]]) -> No
     decoder.decode(coded[:-1])
     with pytest.raises(DecodingError, match="cut off"):
         decoder.finish()
-    with pytest.raises(DecodingError, match="not valid"):
-        Decoder([name]).decode(coded + b"garbage")
+    # Which browsers, Requests and HTTPX pass over too.
+    assert Decoder([name]).decode(coded + b"garbage") == TEXT
     with pytest.raises(ValueError, match="not valid"):
         Decoder([name]).decode(b"\xff\xff\xff\xff" + coded)
 

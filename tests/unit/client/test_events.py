@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trilane.client import errors
+from trilane.client._flow import events as events_of
 from trilane.client._flow.events import (
     LONGEST_RETRY_S,
     MOST_FAILURES,
@@ -22,6 +23,7 @@ from trilane.client._flow.events import (
     EventParser,
     Subscription,
 )
+from trilane.client._flow.timeouts import Timeouts
 
 
 class TooLongError(Exception):
@@ -161,7 +163,8 @@ def test_what_has_ended_counts_no_more() -> None:
 
 
 def _subscription(**settings: Any) -> Subscription:
-    given = {"reconnect": None, "is_plain": True, "content": None, "headers": None, **settings}
+    given: dict[str, Any] = {"reconnect": None, "is_plain": True, "content": None, "headers": None}
+    given |= {"limits": Timeouts(), **settings}
     return Subscription("http://a/", **given)
 
 
@@ -230,6 +233,45 @@ def test_what_fails_again_and_again_is_given_up() -> None:
     assert waits[0] == 0.01
     assert waits[1:4] == [0.1, 0.2, 0.4]
     assert waits[-1] is None
+
+
+def test_heads_alone_do_not_keep_it_going() -> None:
+    subscription = _subscription()
+    waits = []
+    while None not in waits:
+        assert subscription.begin(_response(), b"")
+        subscription.take(b": nothing\n\n")
+        waits.append(subscription.pause(errors.StreamReset("again")))
+    assert len(waits) == MOST_FAILURES + 1
+    # An event is a new begin.
+    subscription.take(b"data: x\n\n")
+    assert subscription.pause(errors.StreamReset("again")) is not None
+
+
+@pytest.mark.parametrize("kind", ["LimitExceeded", "DecodingError", "TotalTimeout"])
+def test_what_will_be_so_again_ends_it(kind: str) -> None:
+    subscription = _subscription()
+    assert subscription.begin(_response(), b"")
+    subscription.take(b"data: x\n\n")
+    assert subscription.pause(getattr(errors, kind)("too much")) is None
+
+
+def test_the_time_for_the_whole_is_that_of_all_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(events_of, "monotonic", lambda: now[0])
+    subscription = _subscription(limits=Timeouts(read=5.0, total=8.0))
+    assert subscription.limits.read == 5.0
+    assert subscription.begin(_response(), b"")
+    subscription.take(b"data: x\n\n")
+    assert subscription.pause(None) == RETRY_S
+    now[0] += 4.0
+    assert subscription.limits.read == 4.0
+    subscription.take(b"data: x\n\n")
+    now[0] += 1.0
+    lost = errors.ConnectionClosed("gone")
+    with pytest.raises(errors.TotalTimeout, match=r"http://a/ .* within 8\.0 s") as caught:
+        subscription.pause(lost)
+    assert caught.value.__cause__ is lost
 
 
 def test_what_is_not_asked_for_again() -> None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
+import pickle
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import pytest
 
+import trilane.client
+from trilane.client import InsecureWarning
 from trilane.client._aio.client import AsyncClient
 from trilane.client._pool import Client
+
+from .replies import Scripted, asynchronous, blocking
 
 URL = "http://localhost/"
 BARE = ("get", "head", "options", "delete")
@@ -102,6 +108,75 @@ def test_content_of_any_method_goes_by_request(ask: Ask, name: str, keyword: str
     way_out = rf'takes no {keyword}=: .*request\("{name.upper()}", url, {keyword}=\.\.\.\)'
     with pytest.raises(TypeError, match=way_out):
         ask(name, **{keyword: b"1"})
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize(
+    ("method", "given", "said"),
+    [
+        ("get", (URL, {"a": 1}), r"takes the URL by position, and then \{'a': 1\} .*params="),
+        ("post", (URL, b"", {"a": 1}), r"takes URL and content by position.*params=, json="),
+        ("request", ("POST", URL, b""), r"takes method and URL by position, and then b''"),
+        ("stream", ("GET", URL, None), r"takes method and URL by position"),
+    ],
+)
+def test_what_is_given_by_position_has_a_name(
+    kind: Any, method: str, given: tuple[Any, ...], said: str
+) -> None:
+    with pytest.raises(TypeError, match=rf"^{kind.__name__}\.{method}\(\) {said}"):
+        getattr(kind(), method)(*given)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "error", "said"),
+    [
+        ("verify", "", ValueError, "verify='' names no file: give True, False"),
+        ("verify", 0, TypeError, "verify=0 is of type int: give True, False"),
+        ("cert", " ", ValueError, "cert=' ' names no file"),
+        ("cert", ("cert.pem", 5), TypeError, "cert=5 is of type int"),
+    ],
+)
+def test_what_is_no_certificate(setting: str, value: Any, error: Any, said: str) -> None:
+    # The current folder, or an error of pathlib with the first request.
+    with pytest.raises(error, match=said):
+        Client(**{setting: value})
+
+
+def test_names_of_the_other_kind_and_of_other_modules_have_a_way_out() -> None:
+    for owner, name, way_out in (
+        (Client(), "aclose", r": use close\(\)$"),
+        (AsyncClient(), "get_all", r"asyncio\.gather"),
+        (blocking(Scripted([])), "aiter_bytes", r": use iter_bytes\(\)$"),
+        (asynchronous(Scripted([])), "iter_lines", r": use aiter_lines\(\)$"),
+        (trilane.client, "get", r"Client\(\)\.get\(\)$"),
+        (trilane.client, "Session", r"Client is what"),
+    ):
+        with pytest.raises(AttributeError, match=way_out):
+            getattr(getattr(owner, "_response", owner), name)
+    with pytest.raises(AttributeError, match=r"has no attribute 'xyzzy'$"):
+        Client().xyzzy  # type: ignore[attr-defined] # noqa: B018
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize("of", [pickle.dumps, copy.copy])
+def test_a_client_is_not_pickled(kind: Any, of: Callable[[Any], object]) -> None:
+    with pytest.raises(TypeError, match=rf"a {kind.__name__} can be neither pickled nor copied"):
+        of(kind())
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_help_shows_what_is_left_out(kind: Any) -> None:
+    for of in (kind, kind.get, kind.post):
+        assert "llipsis" not in str(inspect.signature(of))
+    assert "decode: 'bool' = True" in str(inspect.signature(kind.get))
+    assert "timeout: 'TimeoutGiven' = <as the client has it>" in str(inspect.signature(kind.get))
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_client_that_takes_any_certificate_warns_once(kind: Any) -> None:
+    with pytest.warns(InsecureWarning, match="verify=False: anybody on the way") as caught:
+        kind(verify=False)
+    assert [each.filename for each in caught] == [__file__]
 
 
 def test_several_keywords_are_named_at_once() -> None:

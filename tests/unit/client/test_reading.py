@@ -55,6 +55,36 @@ def test_the_encoding_of_text(make: Make, content_type: str, name: str) -> None:
     assert list(response.iter_lines()) == [content.decode(name, "replace")]
 
 
+@pytest.mark.parametrize("content_type", ["application/json", "text/json; charset=latin-1"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32-le", "latin-1"])
+def test_json_in_the_encoding_that_it_is_in(make: Make, encoding: str, content_type: str) -> None:
+    response = make(Scripted(['"grün"'.encode(encoding)], [("content-type", content_type)]))
+    assert response.content
+    if (encoding, content_type) == ("latin-1", "application/json"):
+        with pytest.raises(UnicodeDecodeError):
+            response.json()
+    else:
+        assert response.json() == "grün"
+
+
+def test_json_in_an_encoding_that_was_set(make: Make) -> None:
+    made = make(Scripted(['"щ"'.encode("koi8-r")], []))
+    assert made.content
+    with pytest.raises(UnicodeDecodeError):
+        made.json()
+    response: Any = getattr(made, "_response", made)
+    response.encoding = "koi8-r"
+    assert response.json() == "щ"
+    response.encoding = "utf-8"
+    with pytest.raises(ValueError, match="'utf-8' codec can't decode"):
+        response.json()
+
+
+def test_json_lines_may_begin_with_a_mark(make: Make) -> None:
+    response = make(Scripted([b"\xef\xbb\xbf{}\n\n", b"1\n"], []))
+    assert list(response.iter_json_lines()) == [{}, 1]
+
+
 @pytest.mark.parametrize("step", [1, 2, 3, 100])
 def test_lines_however_they_come(make: Make, step: int) -> None:
     content = "one\ntwo\r\nthrée\rfour\n\n\nlast".encode()

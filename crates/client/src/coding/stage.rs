@@ -12,6 +12,8 @@ const DEFLATE_WINDOW: u8 = 15;
 /// RFC 9659 §3: a decoder of the content coding needs no window above 8 MiB.
 const ZSTD_WINDOW: u32 = 23;
 
+/// What each member of gzip begins with (RFC 1952 §2.3.1).
+const GZIP: u8 = 0x1f;
 /// Members of gzip that may be of any size. A member of 20 bytes costs as much to begin as 10 KiB cost
 /// to decode, so many of them would have to hold something.
 const FREE_MEMBERS: u64 = 10_000;
@@ -34,6 +36,8 @@ pub(super) enum Stage {
     Zstd {
         decoder: ZstdDecoder<'static>,
         ended: bool,
+        /// Something else follows them.
+        over: bool,
     },
 }
 
@@ -48,8 +52,8 @@ pub(super) struct Gunzip {
 enum Member {
     Inside(Decompress),
     Between,
-    /// Zeros after the last member, as tapes have them; Python's gzip accepts them too.
-    Padding,
+    /// Something else follows the last member.
+    Over,
 }
 
 /// Where a deflate decoder is.
@@ -106,14 +110,24 @@ impl Stage {
         }
     }
 
-    /// Decodes a part of `input` into `output`, which has room.
+    /// Decodes a part of `input` into `output`, which has room. Nothing is used of what follows the end.
     pub(super) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Step {
         match self {
             Self::Gzip(gunzip) => gunzip.step(input, output),
             Self::Deflate { inflate } => deflated(inflate, input, output),
             Self::Brotli { ended: true, .. } => Ok((0, 0)),
             Self::Brotli { state, ended } => unbrotli(state, ended, input, output),
-            Self::Zstd { decoder, ended } => unzstd(decoder, ended, input, output),
+            Self::Zstd {
+                decoder,
+                ended,
+                over,
+            } => {
+                *over = *over || (*ended && !input.is_empty() && !begins_zstd_frame(input[0]));
+                if *over {
+                    return Ok((0, 0));
+                }
+                unzstd(decoder, ended, input, output)
+            }
         }
     }
 }
@@ -124,7 +138,13 @@ fn zstd_decoder() -> std::io::Result<Stage> {
     Ok(Stage::Zstd {
         decoder,
         ended: false,
+        over: false,
     })
+}
+
+/// Whether a frame, or one to be skipped, may begin so (RFC 8878 §3.1).
+fn begins_zstd_frame(byte: u8) -> bool {
+    byte == 0x28 || byte & 0xf0 == 0x50
 }
 
 impl Gunzip {
@@ -139,9 +159,9 @@ impl Gunzip {
                 Ok((used, made))
             }
             Member::Between if input.is_empty() => Ok((0, 0)),
-            Member::Between if input[0] == 0 && self.members > 0 => {
-                self.member = Member::Padding;
-                self.step(input, output)
+            Member::Between if input[0] != GZIP && self.members > 0 => {
+                self.member = Member::Over;
+                Ok((0, 0))
             }
             Member::Between => {
                 self.members += 1;
@@ -151,8 +171,7 @@ impl Gunzip {
                 self.member = Member::Inside(Decompress::new_gzip(DEFLATE_WINDOW));
                 self.step(input, output)
             }
-            Member::Padding if input.iter().all(|byte| *byte == 0) => Ok((input.len(), 0)),
-            Member::Padding => Err("bytes follow its end"),
+            Member::Over => Ok((0, 0)),
         }
     }
 }

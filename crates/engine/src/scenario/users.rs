@@ -4,18 +4,15 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::fmt;
 
-use cookie_store::CookieStore;
 use url::Url;
 
 use crate::record::Instants;
 use crate::schedule::Schedule;
 use crate::tally::Pending;
 
+use super::cookies::Cookies;
 use super::program::{Cursor, Next};
 use super::{Iterations, ScenarioPlan, StepPlan, Values, Visit};
-
-/// Cookies that a user keeps at most; browsers keep as many of a site.
-const MOST_COOKIES: usize = 180;
 
 /// The virtual users of one worker.
 #[derive(Debug)]
@@ -45,7 +42,7 @@ struct User {
     step: u32,
     /// What it has taken from responses, by variable.
     variables: Vec<String>,
-    cookies: CookieStore,
+    cookies: Cookies,
     /// The field that was last sent with them.
     cookie: String,
 }
@@ -70,7 +67,7 @@ impl<'p> Users<'p> {
             cursor: plan.program.begin(),
             step: 0,
             variables: vec![String::new(); plan.variables.len()],
-            cookies: CookieStore::default(),
+            cookies: Cookies::default(),
             cookie: String::new(),
         };
         Self {
@@ -200,12 +197,8 @@ impl<'p> Users<'p> {
     pub(crate) fn keep_cookies(&mut self, user: u32, set: &[String]) {
         let it = &mut self.all[user as usize];
         let url = &self.plan.steps[it.step as usize].url;
-        for cookie in set {
-            if it.cookies.iter_any().count() >= MOST_COOKIES {
-                break;
-            }
-            // What no user agent would keep, such as one for another domain, is not kept.
-            let _ = it.cookies.parse(cookie, url);
+        for field in set {
+            it.cookies.keep(field, url);
         }
     }
 
@@ -213,23 +206,13 @@ impl<'p> Users<'p> {
     pub(crate) fn has_cookies(&mut self, user: u32, path: Option<&str>) -> bool {
         let it = &mut self.all[user as usize];
         it.cookie.clear();
-        if it.cookies.iter_any().next().is_none() {
+        if it.cookies.is_empty() {
             return false;
         }
         let step = &self.plan.steps[it.step as usize];
         let moved = path.and_then(|path| step.url.join(path).ok());
         let url: &Url = moved.as_ref().unwrap_or(&step.url);
-        let mut matching = it.cookies.matches(url);
-        // RFC 6265 §5.4: longer paths first.
-        matching.sort_by_key(|cookie| Reverse(cookie.path.len()));
-        for (name, value) in matching.iter().map(|cookie| cookie.name_value()) {
-            if !it.cookie.is_empty() {
-                it.cookie.push_str("; ");
-            }
-            it.cookie.push_str(name);
-            it.cookie.push('=');
-            it.cookie.push_str(value);
-        }
+        it.cookies.write(url, &mut it.cookie);
         !it.cookie.is_empty()
     }
 

@@ -1,7 +1,7 @@
 //! Roots, client certificate and key, loaded once.
 
 use std::env;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use super::ech::{self, Rejection};
 use super::pins::Pinned;
 use super::tickets::Tickets;
+use super::trusted::Trusted;
 use super::{Error, Options, TlsVersion, Words, keys, words};
 
 /// A configuration shared by every connection of a worker. Cheap to clone.
@@ -49,10 +50,12 @@ impl Config {
                 provider: Arc::clone(&provider),
             })
         } else {
-            let roots = Arc::new(roots(authorities, options.platform, &options.words)?);
-            WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
+            let trusted = trusted(authorities, options.platform)?;
+            let roots = Arc::new(roots(&trusted, &options.words)?);
+            let webpki = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
                 .build()
-                .map_err(|error| Error(format!("certificates cannot be verified: {error}")))?
+                .map_err(|error| Error(format!("certificates cannot be verified: {error}")))?;
+            Trusted::over(webpki, &trusted)
         };
         let verifier = Pinned::over(verifier, &options.pins);
         let builder = builder
@@ -237,20 +240,42 @@ fn key_log(file: &Path) -> Result<Arc<dyn KeyLog>, Error> {
     Ok(Arc::new(KeyLogFile::new()))
 }
 
-fn roots(
-    authorities: Vec<CertificateDer<'static>>,
+/// Names the file of authorities in place of the platform's.
+const CERTIFICATES: &str = "SSL_CERT_FILE";
+
+/// The certificates to trust: the caller's, and the `platform`'s.
+fn trusted(
+    mut authorities: Vec<CertificateDer<'static>>,
     platform: bool,
-    words: &Words,
-) -> Result<RootCertStore, Error> {
-    let mut roots = RootCertStore::empty();
-    for authority in authorities {
-        // They have been parsed before.
-        roots.add_parsable_certificates([authority]);
-    }
+) -> Result<Vec<CertificateDer<'static>>, Error> {
     if platform {
-        // Some of a platform's certificates may be of a kind that nobody reads any more.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let found = rustls_native_certs::load_native_certs();
+        if authorities.is_empty()
+            && let Some(file) = env::var_os(CERTIFICATES)
+            && let Some(lack) = lack(Path::new(&file), found.certs.is_empty())
+        {
+            return Err(Error(format!(
+                "{CERTIFICATES} names {}, {lack}",
+                Path::new(&file).display()
+            )));
+        }
+        authorities.extend(found.certs);
     }
+    Ok(authorities)
+}
+
+/// What is wrong with a file of authorities; where nothing was found at all, it has none.
+fn lack(file: &Path, nothing: bool) -> Option<String> {
+    match File::open(file) {
+        Err(error) => Some(format!("which cannot be read: {error}")),
+        Ok(_) => nothing.then(|| "which has no certificate".to_owned()),
+    }
+}
+
+fn roots(trusted: &[CertificateDer<'static>], words: &Words) -> Result<RootCertStore, Error> {
+    let mut roots = RootCertStore::empty();
+    // The caller's have been parsed before; some of a platform's may be of a kind that nobody reads any more.
+    roots.add_parsable_certificates(trusted.iter().cloned());
     if roots.is_empty() {
         return Err(Error(format!(
             "this machine has no trusted certificate authorities: name one with {}{}",
@@ -273,8 +298,12 @@ fn authorities(
             RootCertStore::empty()
                 .add(certificate.clone())
                 .map_err(|error| {
+                    let reason = match &error {
+                        rustls::Error::InvalidCertificate(error) => words::reason(error),
+                        error => error.to_string(),
+                    };
                     Error(format!(
-                        "{file} has a certificate that cannot be read: {error}"
+                        "{file} has a certificate that cannot be read: {reason}"
                     ))
                 })?;
         }

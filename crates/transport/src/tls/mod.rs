@@ -8,6 +8,7 @@ mod pins;
 mod records;
 mod session;
 mod tickets;
+mod trusted;
 mod words;
 
 use std::fmt;

@@ -1,5 +1,7 @@
 //! What went wrong, for a person who has to act on it.
 
+use std::net::IpAddr;
+
 use rustls::{AlertDescription, CertificateError, InvalidMessage, PeerIncompatible};
 use rustls_pki_types::UnixTime;
 
@@ -97,6 +99,12 @@ fn certificate(error: &CertificateError, server: &str, words: &Words) -> String 
             "the certificate of {server} is not valid before {}: check the clock{or_unchecked}",
             date(*not_before)
         ),
+        CertificateError::NotValidForNameContext { presented, .. } if presented.is_empty() => {
+            let kind = server.parse::<IpAddr>().map_or("DNS", |_| "IP");
+            format!(
+                "the certificate of {server} names no host, and its subject does not count: issue one with -addext subjectAltName={kind}:{server}{or_unchecked}"
+            )
+        }
         CertificateError::NotValidForNameContext { presented, .. } => {
             let names = names(presented);
             format!(
@@ -115,6 +123,10 @@ fn certificate(error: &CertificateError, server: &str, words: &Words) -> String 
                 "the certificate of {server} is not meant for servers: issue one with the purpose serverAuth{or_unchecked}"
             )
         }
+        CertificateError::UnsupportedSignatureAlgorithmContext { .. }
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => format!(
+            "the certificate of {server} is signed in a way that is not accepted, such as with SHA-1: issue one with SHA-256{or_unchecked}"
+        ),
         CertificateError::BadEncoding => {
             let unchecked = words.only_unchecked();
             format!("the certificate of {server} is malformed{unchecked}")
@@ -122,13 +134,11 @@ fn certificate(error: &CertificateError, server: &str, words: &Words) -> String 
         CertificateError::Other(other) if other.0.is::<NotPinned>() => {
             format!("the certificate of {server} is not acceptable: {}", other.0)
         }
-        // rustls has no variant of its own for this one, which everybody meets who makes a
-        // certificate with `openssl req -x509`.
-        CertificateError::Other(other) if other.0.to_string().contains("CaUsedAsEndEntity") => {
-            format!(
-                "the certificate of {server} is an authority's own: let it issue one for the server{or_unchecked}"
-            )
-        }
+        // Everybody meets this one who makes a certificate with `openssl req -x509`.
+        error if is_of_authority(error) => format!(
+            "the certificate of {server} signs itself or is an authority's own (CA:TRUE), and is not trusted here: trust it with {}",
+            words.authority
+        ),
         error if is_of_old_version(error) => format!(
             "the certificate of {server} is no X.509 certificate of version 3, as TLS wants it: issue one with extensions{or_unchecked}"
         ),
@@ -137,9 +147,27 @@ fn certificate(error: &CertificateError, server: &str, words: &Words) -> String 
                 .unchecked
                 .map(|flag| format!("; to go on without checking: {flag}"));
             let unchecked = unchecked.unwrap_or_default();
-            format!("the certificate of {server} is not acceptable: {error}{unchecked}")
+            let reason = reason(error);
+            format!("the certificate of {server} is not acceptable: {reason}{unchecked}")
         }
     }
+}
+
+/// What rustls says of a certificate, without the types that it is wrapped in.
+pub(super) fn reason(error: &CertificateError) -> String {
+    match error {
+        error if is_of_old_version(error) => {
+            "it is not of version 3 of X.509, as TLS wants it".to_owned()
+        }
+        CertificateError::Other(other) => other.0.to_string(),
+        error => error.to_string(),
+    }
+}
+
+/// Whether a server's certificate is refused as it is that of an authority, for which rustls has no variant
+/// of its own.
+pub(super) fn is_of_authority(error: &CertificateError) -> bool {
+    matches!(error, CertificateError::Other(other) if other.0.to_string().contains("CaUsedAsEndEntity"))
 }
 
 /// Whether a certificate is refused as it is of version 1 or 2, for which rustls has no variant of its own.
@@ -211,9 +239,6 @@ fn names(presented: &[String]) -> String {
                 .to_string()
         })
         .collect();
-    if presented.is_empty() {
-        names.push("no name at all".into());
-    }
     if presented.len() > MAX_NAMES {
         names.push(format!("{} more", presented.len() - MAX_NAMES));
     }
@@ -269,6 +294,5 @@ mod tests {
         assert_eq!(names(&presented[..2]), "0\\u{1b}.example, 1\\u{1b}.example");
         assert!(names(&presented).ends_with(", 2 more"));
         assert_eq!(names(&["IpAddress(::1)".into()]), "::1");
-        assert_eq!(names(&[]), "no name at all");
     }
 }

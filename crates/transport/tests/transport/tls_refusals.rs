@@ -44,6 +44,11 @@ fn a_certificate_that_does_not_convince_is_named() {
             "the certificate is not for localhost but for a.example, *.b.example, 192.0.2.1: give one of its names with --sni NAME, or go on without checking with --insecure",
         ),
         (
+            authority.issue(&[]),
+            "localhost",
+            "the certificate of localhost names no host, and its subject does not count: issue one with -addext subjectAltName=DNS:localhost, or go on without checking with --insecure",
+        ),
+        (
             authority.issue_with(&["localhost"], past),
             "localhost",
             "the certificate of localhost expired on 2002-02-03: renew it, or go on without checking with --insecure",
@@ -56,7 +61,7 @@ fn a_certificate_that_does_not_convince_is_named() {
         (
             authority.issue_with(&["localhost"], authority_itself),
             "localhost",
-            "the certificate of localhost is an authority's own: let it issue one for the server, or go on without checking with --insecure",
+            "the certificate of localhost signs itself or is an authority's own (CA:TRUE), and is not trusted here: trust it with --cacert FILE",
         ),
         (
             authority.issue_with(&["localhost"], |params| {
@@ -157,6 +162,71 @@ fn insecure_still_checks_that_the_server_has_the_key() {
             "{text}"
         );
     }
+}
+
+#[test]
+fn the_very_certificate_may_be_what_is_trusted() {
+    // As `openssl req -x509` makes them: signed by its own key, CA:TRUE.
+    let own = |change: fn(&mut rcgen::CertificateParams)| {
+        let authority = Authority::with(|params| {
+            params.subject_alt_names =
+                vec![rcgen::SanType::DnsName("localhost".try_into().unwrap())];
+            change(params);
+        });
+        let identity = authority.itself();
+        (authority.options(), identity)
+    };
+    let old = |params: &mut rcgen::CertificateParams| {
+        params.not_before = date_time_ymd(2001, 1, 1);
+        params.not_after = date_time_ymd(2002, 2, 3);
+    };
+    for version in [&TLS12, &TLS13] {
+        let (trusting, identity) = own(|_| {});
+        let server = || server_config(&identity, version);
+        let config = Config::new(&trusting).unwrap();
+        let mut pair = Pair::with(&config, Arc::new(server()), "localhost");
+        pair.handshake().unwrap();
+        pair.answer(b"pong");
+        assert_eq!(pair.at_client, b"pong");
+        assert_eq!(
+            refusal(&trusting, server(), "elsewhere.example"),
+            "the certificate is not for elsewhere.example but for localhost: give one of its names with --sni NAME, or go on without checking with --insecure"
+        );
+        assert_eq!(
+            refusal(&Authority::new().options(), server(), "localhost"),
+            "the certificate of localhost signs itself or is an authority's own (CA:TRUE), and is not trusted here: trust it with --cacert FILE"
+        );
+        // Another that is an authority's own, though the trusted one has signed it, is not that one.
+        let authority = Authority::new();
+        let signed = authority.issue_with(&["localhost"], |params| {
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        });
+        assert!(
+            refusal(
+                &authority.options(),
+                server_config(&signed, version),
+                "localhost"
+            )
+            .contains("is not trusted here")
+        );
+        // Its key is asked for.
+        let key = aws_lc_rs::sign::any_supported_type(&signed.private_key()).unwrap();
+        let impostor = Impostor(Arc::new(CertifiedKey::new(identity.certificates(), key)));
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let server = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[version])
+            .unwrap()
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(impostor));
+        let text = refusal(&trusting, server, "localhost");
+        assert!(
+            text.starts_with("a signature of localhost is wrong"),
+            "{text}"
+        );
+    }
+    let (trusting, _) = own(old);
+    let error = Config::new(&trusting).unwrap_err();
+    assert!(error.0.contains("expired on 2002-02-03"), "{error}");
 }
 
 /// A server that asks for a client certificate of `authority`.

@@ -47,6 +47,9 @@ _CONDITIONS: Final = ("if-none-match", "if-modified-since")
 _USEFUL: Final = frozenset({"etag", "expires", "last-modified"})
 """Fields of a response that tell how long it is fresh, or let it be validated."""
 _WHOSE: Final = "authorization"
+_COOKIE: Final = "cookie"
+_CLIENT: Final = "x-trilane-client"
+"""Of a stored request without cookies: the client that sent it."""
 _NOT_MODIFIED: Final = 304
 _GATEWAY_TIMEOUT: Final = 504
 
@@ -121,10 +124,12 @@ class Feed:
             yield piece
 
 
-def ask(cache: Cache, prepared: Prepared, notice: Notice) -> Generator[Step, Any, BaseResponse]:
+def ask(
+    cache: Cache, prepared: Prepared, notice: Notice, client: str
+) -> Generator[Step, Any, BaseResponse]:
     """The response to a request, from the cache where it has one that may be used.
 
-    `notice` is told of each response of the server.
+    `notice` is told of each response of the server; `client` is a name of its own for who asks.
     """
     request = prepared.request
     directives = _directives(request)
@@ -140,7 +145,7 @@ def ask(cache: Cache, prepared: Prepared, notice: Notice) -> Generator[Step, Any
         response: BaseResponse = yield prepared
         notice(response)
         return response
-    return (yield from _stored(cache, prepared, directives, notice))
+    return (yield from _stored(cache, prepared, directives, notice, client))
 
 
 def _unsafe(cache: Cache, prepared: Prepared, notice: Notice) -> Generator[Step, Any, BaseResponse]:
@@ -159,11 +164,13 @@ def _unsafe(cache: Cache, prepared: Prepared, notice: Notice) -> Generator[Step,
 
 
 def _stored(  # noqa: C901, PLR0912 - one state after another
-    cache: Cache, prepared: Prepared, directives: dict[str, str], notice: Notice
+    cache: Cache, prepared: Prepared, directives: dict[str, str], notice: Notice, client: str
 ) -> Generator[Step, Any, BaseResponse]:
     key, asked = _key(prepared), _asked(prepared)
     found = yield StorageCall(cache, "get_entries", key)
     entries = [entry for entry in found if _is_for(entry, asked)]
+    if not cache.options.get("shared"):
+        entries = _of_user(entries, asked, client)
     idle = IdleClient(options=cache.options)
     state: AnyState = idle.next(asked, entries)
     if isinstance(state, FromCache) and _is_too_old(state.entry, directives):
@@ -206,7 +213,7 @@ def _stored(  # noqa: C901, PLR0912 - one state after another
             for entry in validated:
                 # What the server gave takes their place: it may be of the same second.
                 yield StorageCall(cache, "remove_entry", entry.id)
-            stored = _to_be_stored(asked, state.response)
+            stored = _to_be_stored(asked, state.response, client)
             response = yield Save(cache, response, stored, state.response, key)
             return response
         else:
@@ -225,17 +232,52 @@ def _asked(prepared: Prepared) -> Asked:
     for name, value in prepared.request.fields:
         text = value.decode("latin-1") if isinstance(value, bytes) else value
         known = lower(name)
+        if known == _COOKIE:
+            # A jar has them in the order in which they came.
+            text = "; ".join(sorted(text.split("; ")))
         if known in SECRETS:
             text = hashlib.sha256(text.encode()).hexdigest()
         fields.setdefault(known, []).append(text)
     return Asked(prepared.request.method, prepared.address.url, Headers(fields))
 
 
-def _to_be_stored(asked: Asked, answer: Answer) -> Asked:
+def _to_be_stored(asked: Asked, answer: Answer, client: str) -> Asked:
     """The request with the fields alone that decide whether another one is answered alike."""
-    names = [name.strip().lower() for name in answer.headers.get("vary", "").split(",")]
-    kept = {name: asked.headers.get_list(name) or [] for name in {*names, _WHOSE}}
+    names = {*_varying(answer), _WHOSE, _COOKIE}
+    kept = {name: asked.headers.get_list(name) or [] for name in names}
+    if not kept[_COOKIE]:
+        kept[_CLIENT] = [client]
     return Asked(asked.method, asked.url, Headers({n: v for n, v in kept.items() if v}))
+
+
+def _varying(answer: Answer) -> list[str]:
+    """The names in `vary`."""
+    names = (name.strip().lower() for name in answer.headers.get("vary", "").split(","))
+    return [name for name in names if name]
+
+
+def _of_user(entries: list[Entry], asked: Asked, client: str) -> list[Entry]:
+    """Those of a private cache that are not what another user was answered.
+
+    Clients that share one may be of several users, and one client may be given another user's
+    cookies for a request. So what was asked for with cookies is for the same cookies; and what
+    was asked for without is for requests without, but where it brought some: that, and requests
+    that have got cookies since, are for the client that asked. What is `public` is for all.
+    """
+    ours = asked.headers.get_list(_COOKIE) or []
+    alike: list[Entry] = []
+    others: list[Entry] = []
+    for entry in entries:
+        there, answer = entry.request.headers, entry.response
+        theirs = there.get_list(_COOKIE) or []
+        directives = answer.headers.get("cache-control", "").lower().split(",")
+        if "public" in map(str.strip, directives):
+            others.append(entry)
+        elif theirs == ours and (ours or "set-cookie" not in answer.headers):
+            alike.append(entry)
+        elif not theirs and there.get(_CLIENT) == client:
+            others.append(entry)
+    return alike or others
 
 
 def _is_for(entry: Entry, asked: Asked) -> bool:
@@ -248,13 +290,9 @@ def _is_for(entry: Entry, asked: Asked) -> bool:
     there = entry.request
     if there.url != asked.url or there.method != asked.method:
         return False
-    names = [name.strip().lower() for name in entry.response.headers.get("vary", "").split(",")]
-    if "*" in names:
-        return False
-    return all(
-        there.headers.get_list(name) == asked.headers.get_list(name)
-        for name in (*names, _WHOSE)
-        if name
+    names = _varying(entry.response)
+    return "*" not in names and all(
+        there.headers.get_list(name) == asked.headers.get_list(name) for name in (*names, _WHOSE)
     )
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, Never, TypeVar, Unpack
+from warnings import warn
 
 from trilane._core import Tls
 from trilane.client._flow.altsvc import Scope
 from trilane.client._flow.content import Content, Upload
-from trilane.client._flow.keywords import refuse, refuse_attribute
+from trilane.client._flow.keywords import refuse, refuse_attribute, refuse_positional
 from trilane.client._flow.options import (
     ANY,
     BARE,
@@ -37,6 +38,7 @@ from trilane.client._flow.settable import Settable
 from trilane.client._flow.timeouts import TimeoutGiven, Timeouts, timeouts
 from trilane.client._flow.watching import Hooks, Observer, Watch
 from trilane.client._flow.whole import MOST_CONTENT, Bounds
+from trilane.client.errors import InsecureWarning
 
 if TYPE_CHECKING:
     from trilane.client._flow.cookies import CookiesGiven
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 Context = TypeVar("Context")
+_LIMITS: Final = Timeouts()
 
 
 class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
@@ -59,7 +62,7 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
         verify: Verify = True,
         cert: Certificate = None,
         tls: Tls | None = None,
-        timeout: TimeoutGiven = ...,
+        timeout: TimeoutGiven = _LIMITS,
         headers: Fields | None = None,
         proxies: Mapping[str, str | Proxy] | Proxy | str | None = "environment",
         max_connections: int = 100,
@@ -97,7 +100,8 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
             whole request.
         headers: sent with each request; they replace user-agent, accept and accept-encoding.
         proxies: "environment" reads HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY now, as
-            `urllib.request` does; or a URL, or one per scheme of the request; None for none.
+            `urllib.request` does; or a URL, or a mapping of `http`, `https` and `all` to URLs, with
+            `no` for hosts, networks and addresses without a proxy; None for none.
         max_connections, max_per_origin: beyond them requests wait (`Timeouts.pool`). By default an
             origin may have all of them; browsers allow 6 for HTTP/1.1. With `max_per_origin=1` all
             requests share one connection, and wait for its streams where the server allows fewer.
@@ -147,6 +151,13 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
         """
         if unknown:
             refuse(type(self), "__init__", unknown)
+        if verify is False and tls is None:
+            warn(
+                "verify=False: anybody on the way can read and change what this client sends and"
+                ' gets; trust the server\'s authority, or its own certificate, by verify="FILE"',
+                InsecureWarning,
+                stacklevel=2,
+            )
         policy = Policy(
             versions=tuple(versions),
             max_connections=max_connections,
@@ -159,7 +170,7 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
             ech=ech,
         ).checked()
         watch = Watch.of(event_hooks, telemetry, timed=timings)
-        limits, bounds = timeouts(timeout, Timeouts()), Bounds.of(max_content, max_decoded)
+        limits, bounds = timeouts(timeout, _LIMITS), Bounds.of(max_content, max_decoded)
         learns = "h3" in policy.versions and alternatives != "off"
         self._settings = Settings(
             policy,
@@ -206,7 +217,11 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
 
     @shown
     def request(
-        self, method: str, url: str, **options: Unpack[RequestOptions[ContentGiven]]
+        self,
+        method: str,
+        url: str,
+        *more: Never,
+        **options: Unpack[RequestOptions[ContentGiven]],
     ) -> Answer:
         """Send a request and read its response, content and all.
 
@@ -236,13 +251,19 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
                 caller's, raises passes through.
             TypeError: there is no such keyword; the message says what to write.
         """
+        if more:
+            refuse_positional(type(self), "request", more)
         if options and not options.keys() <= ANY:
             refuse(type(self), "request", options.keys() - ANY)
         return self._whole(method, url, options)
 
     @shown
     def stream(
-        self, method: str, url: str, **options: Unpack[RequestOptions[ContentGiven]]
+        self,
+        method: str,
+        url: str,
+        *more: Never,
+        **options: Unpack[RequestOptions[ContentGiven]],
     ) -> Context:
         """A context with a response whose content has not been read; it ends with the context.
 
@@ -253,6 +274,8 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
         Raises:
             Error, TypeError: as `request`.
         """
+        if more:
+            refuse_positional(type(self), "stream", more)
         if options and not options.keys() <= ANY:
             refuse(type(self), "stream", options.keys() - ANY)
         return self._context(method, url, options)
@@ -292,52 +315,78 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
         return self._opened(partial(self._settings.exactly, method, url, *given))
 
     @shown
-    def get(self, url: str, **options: Unpack[BareOptions]) -> Answer:
+    def get(self, url: str, *more: Never, **options: Unpack[BareOptions]) -> Answer:
         """`request("GET", url)`."""
+        if more:
+            refuse_positional(type(self), "get", more)
         if options and not options.keys() <= BARE:
             refuse(type(self), "get", options.keys() - BARE)
         return self._whole("GET", url, options)
 
     @shown
-    def head(self, url: str, **options: Unpack[BareOptions]) -> Answer:
+    def head(self, url: str, *more: Never, **options: Unpack[BareOptions]) -> Answer:
         """`request("HEAD", url)`."""
+        if more:
+            refuse_positional(type(self), "head", more)
         if options and not options.keys() <= BARE:
             refuse(type(self), "head", options.keys() - BARE)
         return self._whole("HEAD", url, options)
 
     @shown
-    def options(self, url: str, **options: Unpack[BareOptions]) -> Answer:
+    def options(self, url: str, *more: Never, **options: Unpack[BareOptions]) -> Answer:
         """`request("OPTIONS", url)`."""
+        if more:
+            refuse_positional(type(self), "options", more)
         if options and not options.keys() <= BARE:
             refuse(type(self), "options", options.keys() - BARE)
         return self._whole("OPTIONS", url, options)
 
     @shown
-    def delete(self, url: str, **options: Unpack[BareOptions]) -> Answer:
+    def delete(self, url: str, *more: Never, **options: Unpack[BareOptions]) -> Answer:
         """`request("DELETE", url)`."""
+        if more:
+            refuse_positional(type(self), "delete", more)
         if options and not options.keys() <= BARE:
             refuse(type(self), "delete", options.keys() - BARE)
         return self._whole("DELETE", url, options)
 
     @shown
     def post(
-        self, url: str, content: ContentGiven | None = None, **options: Unpack[FormOptions]
+        self,
+        url: str,
+        content: ContentGiven | None = None,
+        *more: Never,
+        **options: Unpack[FormOptions],
     ) -> Answer:
         """`request("POST", url)`."""
+        if more:
+            refuse_positional(type(self), "post", more)
         return self._whole("POST", url, self._with(content, "post", options))
 
     @shown
     def put(
-        self, url: str, content: ContentGiven | None = None, **options: Unpack[FormOptions]
+        self,
+        url: str,
+        content: ContentGiven | None = None,
+        *more: Never,
+        **options: Unpack[FormOptions],
     ) -> Answer:
         """`request("PUT", url)`."""
+        if more:
+            refuse_positional(type(self), "put", more)
         return self._whole("PUT", url, self._with(content, "put", options))
 
     @shown
     def patch(
-        self, url: str, content: ContentGiven | None = None, **options: Unpack[FormOptions]
+        self,
+        url: str,
+        content: ContentGiven | None = None,
+        *more: Never,
+        **options: Unpack[FormOptions],
     ) -> Answer:
         """`request("PATCH", url)`."""
+        if more:
+            refuse_positional(type(self), "patch", more)
         return self._whole("PATCH", url, self._with(content, "patch", options))
 
     def _with(
@@ -348,13 +397,22 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
             refuse(type(self), name, options.keys() - FORM)
         return options if content is None else {**options, "content": content}
 
-    def __getattr__(self, name: str) -> Never:
-        refuse_attribute(self, name)
+    def __reduce__(self) -> Never:
+        kind = type(self).__name__
+        raise TypeError(
+            f"a {kind} can be neither pickled nor copied, for its connections belong to this"
+            f" process: make one where it is used, as {kind}(...) at the begin of a worker"
+        )
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if not name.startswith("_") and not hasattr(type(self), name):
+    if not TYPE_CHECKING:  # For checkers there is no other name.
+
+        def __getattr__(self, name: str) -> Never:
             refuse_attribute(self, name)
-        object.__setattr__(self, name, value)
+
+        def __setattr__(self, name: str, value: object) -> None:
+            if not name.startswith("_") and not hasattr(type(self), name):
+                refuse_attribute(self, name)
+            object.__setattr__(self, name, value)
 
 
 def _tls_maker(

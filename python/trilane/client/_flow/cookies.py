@@ -1,17 +1,28 @@
-"""Cookies (RFC 6265), kept by the standard library's `http.cookiejar`.
+"""Cookies (RFC 6265bis), kept in a jar of the standard library's `http.cookiejar`.
 
-Its modules are imported with the first cookie. The field that goes to a URL is remembered until the
+The jar keeps and sends; what may be kept and where it goes is decided here, because the library's
+own policy is that of 1997: cookies of a host go to its subdomains, `co.uk` is a domain like any
+other, and `http` overwrites what `https` has set.
+
+The modules are imported with the first cookie. The field that goes to a URL is remembered until the
 jar changes or a cookie expires: the jar's own rules take longer than the rest of a request.
 """
 
 from __future__ import annotations
 
 import time
+from calendar import timegm
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from email.utils import parsedate_tz
 from http.cookiejar import Cookie, CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import quote, urlsplit
+
+from trilane._core import is_public_suffix
 
 if TYPE_CHECKING:
+    from urllib.request import Request as Requested
+
     from trilane.client._flow.head import Head
     from trilane.client._flow.origins import Address, Origin
 
@@ -23,15 +34,61 @@ MOST_OF_RESPONSE: Final = 180
 LONGEST: Final = 8192
 """Characters of one; a longer one is passed over, as browsers do beyond 4096 bytes."""
 _REMEMBERED: Final = 256
+_PATH_SAFE: Final = "%/;:@&=+$,!~*'()"
+"""What `http.cookiejar` leaves alone in a path when it compares."""
+_HAS_OWN: Final = frozenset({"domain", "expires", "max-age", "path", "secure"})
+_DIGITS: Final = 12
+"""Of a number of seconds; more is as long."""
+
+
+class _Policy(DefaultCookiePolicy):
+    """What may be kept, and where it goes (RFC 6265bis §5.6 to §5.8)."""
+
+    def set_ok(self, cookie: Cookie, request: Requested) -> bool:
+        """Whether it may be kept: one that is `Secure` only from where it would be sent to."""
+        return super().set_ok(cookie, request) and self.return_ok_secure(cookie, request)
+
+    def set_ok_name(self, cookie: Cookie, request: Requested) -> bool:
+        """Whether it is what the prefix of its name promises (§4.1.3)."""
+        name = cookie.name.lower()
+        if name.startswith("__host-"):
+            whole = cookie.path_specified and cookie.path == "/"
+            return cookie.secure and whole and not cookie.domain_specified
+        if name.startswith("__secure-"):
+            return cookie.secure
+        return super().set_ok_name(cookie, request)
+
+    def set_ok_domain(self, cookie: Cookie, request: Requested) -> bool:
+        """Whether the response may set it for that domain (§5.7)."""
+        if self.is_blocked(cookie.domain) or self.is_not_allowed(cookie.domain):
+            return False
+        if not cookie.domain_specified:
+            return True
+        domain = cookie.domain.removeprefix(".")
+        return _covers(domain, _host(request)) and not is_public_suffix(domain)
+
+    def return_ok_domain(self, cookie: Cookie, request: Requested) -> bool:
+        """Whether it goes to the host; one that named no domain goes to its own host alone."""
+        domain, host = cookie.domain, _host(request)
+        if not domain:
+            return True  # The caller's own, for every host.
+        if cookie.domain_specified:
+            return _covers(domain.removeprefix("."), host)
+        return domain in {host, _key(host)}
 
 
 class _Jar(CookieJar):
     """A jar that counts its changes, and has a bound."""
 
     def __init__(self) -> None:
-        super().__init__(DefaultCookiePolicy())
+        super().__init__(_Policy())
         self.changes = 0
         self._order: dict[tuple[str, str, str], None] = {}
+
+    def __iter__(self) -> Iterator[Cookie]:
+        # Threads share it, and the library's own iterator sees what another one is changing.
+        with self._cookies_lock:  # type: ignore[attr-defined]
+            return iter(list(super().__iter__()))
 
     def set_cookie(self, cookie: Cookie) -> None:
         """Keep a cookie, and forget the oldest where there are too many."""
@@ -97,21 +154,6 @@ class _Asked:
             self.cookie = value
 
 
-class _Answered:
-    """A response, as far as a jar looks at it."""
-
-    def __init__(self, values: list[str]) -> None:
-        self._values = values
-
-    def info(self) -> _Answered:
-        """Its fields."""
-        return self
-
-    def get_all(self, name: str, default: Any = None) -> Any:
-        """The fields of that name."""
-        return self._values if name.lower() == SET_COOKIE else default
-
-
 class Cookies(MutableMapping[str, str]):
     """Cookies by their names; `jar` is a `http.cookiejar.CookieJar`, which knows all of them."""
 
@@ -120,11 +162,13 @@ class Cookies(MutableMapping[str, str]):
     def __init__(self, given: CookiesGiven = None) -> None:
         """`given` is a mapping, pairs, other cookies, or a jar, which is used and changed itself.
 
-        Cookies of a mapping are sent to every host.
+        Cookies of a mapping are sent to every host. A jar with a policy of a class of its own keeps
+        that; otherwise its policy becomes that of RFC 6265bis, with the settings that it had.
         """
         self._known: dict[tuple[Origin, str], tuple[int, float, str | None]] = {}
         if isinstance(given, CookieJar):
             self.jar = given
+            _make_strict(given)
             return
         self.jar = _Jar()
         self._take(given)
@@ -227,8 +271,32 @@ class Cookies(MutableMapping[str, str]):
             for name, value in fields
             if len(name) == len(SET_COOKIE) and name.lower() == SET_COOKIE and len(value) <= LONGEST
         ]
-        if values:
-            self.jar.extract_cookies(_Answered(values[:MOST_OF_RESPONSE]), _Asked(address))  # type: ignore[arg-type]
+        if not values:
+            return
+        jar, asked, now, expired = self.jar, _Asked(address), time.time(), False
+        for value in values[:MOST_OF_RESPONSE]:
+            cookie = _read(value, address, now)
+            # A jar of the caller's may have another policy, beside these rules.
+            if cookie is None or not _RULES.set_ok(cookie, asked):  # type: ignore[arg-type]
+                continue
+            if address.origin.scheme == "https" or not self._hides(cookie):
+                jar.set_cookie_if_ok(cookie, asked)  # type: ignore[arg-type]
+                expired = expired or cookie.is_expired(int(now))
+        if expired:
+            jar.clear_expired_cookies()
+
+    def _hides(self, cookie: Cookie) -> bool:
+        """Whether it would replace or stand before one that is `Secure` (§5.7)."""
+        domain = cookie.domain.removeprefix(".")
+        for other in self.jar:
+            if not other.secure or other.name != cookie.name:
+                continue
+            theirs = other.domain.removeprefix(".")
+            if (_covers(domain, theirs) or _covers(theirs, domain)) and _is_below(
+                cookie.path, other.path
+            ):
+                return True
+        return False
 
     def __getitem__(self, name: str) -> str:
         value = self.get(name)
@@ -265,3 +333,98 @@ def of_response(response: Head, address: Address) -> Cookies:
     cookies = Cookies()
     cookies.keep(address, response.fields)
     return cookies
+
+
+_RULES: Final = _Policy()
+
+
+def _make_strict(jar: CookieJar) -> None:
+    """Give a jar of the caller's our policy in place of the standard library's."""
+    theirs = getattr(jar, "_policy", None)
+    if type(theirs) is DefaultCookiePolicy:
+        policy = _Policy()
+        vars(policy).update(vars(theirs))
+        jar.set_policy(policy)
+
+
+def _read(value: str, address: Address, now: float) -> Cookie | None:
+    """The cookie of one field (RFC 6265bis §5.6), as it is kept; None where it is none."""
+    pair, *attributes = value.split(";")
+    name, equals, content = (part.strip() for part in pair.partition("="))
+    if not name:
+        return None
+    given: dict[str, str] = {}
+    rest: dict[str, str | None] = {}
+    for attribute in attributes:
+        key, mark, text = (part.strip() for part in attribute.partition("="))
+        if key.lower() in _HAS_OWN:
+            given[key.lower()] = text
+        elif key:
+            rest[key] = text if mark else None
+    host = address.origin.host_in_url
+    domain = given.get("domain", "").lower().removeprefix(".")
+    # A domain that has no more than this host is not told from none (§5.7, §5.1.3).
+    own = not domain or (domain == host and (_is_address(host) or is_public_suffix(domain)))
+    path = given.get("path", "")
+    if not path.startswith("/"):
+        # §5.1.4; the path is without its last segment.
+        path, specified = address.target.partition("?")[0].rpartition("/")[0] or "/", False
+    else:
+        specified = True
+    expires = _expires(given, now)
+    return Cookie(
+        version=0,
+        name=name,
+        value=content if equals else None,
+        port=None,
+        port_specified=False,
+        domain=_key(host) if own else f".{domain}",
+        domain_specified=not own,
+        domain_initial_dot=given.get("domain", "").startswith("."),
+        path=quote(path, _PATH_SAFE),
+        path_specified=specified,
+        secure="secure" in given,
+        expires=expires,
+        discard=expires is None,
+        comment=None,
+        comment_url=None,
+        rest=rest,  # type: ignore[arg-type]
+    )
+
+
+def _expires(given: Mapping[str, str], now: float) -> int | None:
+    """Until when, in seconds since 1970 (RFC 6265bis §5.6.1 and §5.6.2); None: for the session."""
+    age = given.get("max-age", "")
+    digits = age.removeprefix("-")
+    if digits.isascii() and digits.isdigit():
+        return int(now) + int(digits[:_DIGITS]) if digits == age else 0
+    try:
+        date = parsedate_tz(given.get("expires", "").strip('"'))
+        return None if date is None else timegm(date[:9]) - (date[9] or 0)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _host(request: Requested) -> str:
+    """The host that is asked, as in URLs: an IPv6 address has brackets."""
+    host = urlsplit(request.get_full_url()).hostname or ""
+    return f"[{host}]" if ":" in host else host
+
+
+def _key(host: str) -> str:
+    """What `http.cookiejar` keeps a host's own cookies under (RFC 2965 §1)."""
+    return host if "." in host or host.startswith("[") else f"{host}.local"
+
+
+def _is_address(host: str) -> bool:
+    return host.startswith("[") or host.rpartition(".")[2].isdigit()
+
+
+def _covers(domain: str, host: str) -> bool:
+    """Whether the host is the domain, or one of its names (RFC 6265bis §5.1.3)."""
+    return domain == host or (host.endswith(f".{domain}") and not _is_address(host))
+
+
+def _is_below(path: str, other: str) -> bool:
+    """Whether a path matches that of a cookie (RFC 6265bis §5.1.4)."""
+    return path == other or path.startswith(other if other.endswith("/") else f"{other}/")

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from trilane.client import errors
 from trilane.client._flow.request import Field, Fields, pairs, with_defaults
-from trilane.client.errors import Error, LocalError, StreamRefused
+from trilane.client._flow.timeouts import Timeouts, Until, total_timeout
+from trilane.client.errors import DecodingError, Error, LocalError, StreamRefused, TotalTimeout
 
 if TYPE_CHECKING:
     from trilane.client._flow.response import BaseResponse
@@ -22,7 +25,7 @@ LONGEST_RETRY_S: Final = 60.0
 SHORTEST_RETRY_S: Final = 0.1
 """After a stream that brought no event, or none at all, whatever it has said."""
 MOST_FAILURES: Final = 10
-"""How often in a row a stream is asked for again that does not come."""
+"""How often in a row a stream is asked for again that fails before it brings an event."""
 MOST_REFUSED: Final = 64 * 1024
 """Bytes of an answer that is none of what was asked for, which its error holds."""
 _NO_CONTENT: Final = 204
@@ -165,10 +168,12 @@ class Subscription:
         reconnect: bool | None,
         is_plain: bool,
         content: object,
+        limits: Timeouts,
     ) -> None:
         """`reconnect` is whether it is asked for again; None: where it `is_plain`.
 
-        That is a GET without content.
+        That is a GET without content. `limits` are those of each request, and their `total` that of
+        all of them.
 
         Raises:
             ValueError: content is to be sent again that can be sent once only.
@@ -181,11 +186,12 @@ class Subscription:
                 f" {type(content).__name__}"
             )
         self._url = url
+        self._limits = limits
         self._fields = with_defaults(
             [("accept", MEDIA_TYPE), ("cache-control", "no-store")], pairs(headers)
         )
         self._parser: EventParser | None = None
-        # Whether there was a stream at all, and how many attempts have failed since.
+        # Whether there was a stream at all, and how many attempts have failed since the last event.
         self._was_there = False
         self._failures = 0
         # How many streams in a row brought no event.
@@ -193,6 +199,14 @@ class Subscription:
         self._retry_s = RETRY_S
         self.last_event_id = _given_id(self._fields)
         """What the next request resumes after."""
+
+    @property
+    def limits(self) -> Timeouts:
+        """Those of the next request; the first one begins the time for the whole."""
+        limits = self._limits
+        if limits.total is not None and not isinstance(limits, Until):
+            self._limits = limits = Until.begin(limits, monotonic)
+        return limits
 
     def fields(self) -> list[Field]:
         """The fields of the next request."""
@@ -215,7 +229,6 @@ class Subscription:
         if not is_stream(response):
             raise self._refusal(response, refused)
         self._was_there = True
-        self._failures = 0
         self._barren += 1
         self._parser = response.event_parser(self.last_event_id)
         return True
@@ -229,15 +242,18 @@ class Subscription:
         if parser.retry is not None:
             self._retry_s = min(parser.retry / 1000, LONGEST_RETRY_S)
         if events:
-            self._barren = 0
+            self._failures = self._barren = 0
         return events
 
     def pause(self, error: Error | None) -> float | None:
         """Seconds until the stream, which ended or failed, is asked for again; None: it is over.
 
         What failed is raised by the caller then.
+
+        Raises:
+            TotalTimeout: the time for the whole is over before that.
         """
-        if not self.reconnects or isinstance(error, LocalError):
+        if not self.reconnects or (error is not None and _is_lasting(error)):
             return None
         if error is not None and not self._was_there:
             return None
@@ -248,11 +264,16 @@ class Subscription:
         if self._failures > MOST_FAILURES:
             return None
         futile = max(self._failures - 1, self._barren)
-        if not futile:
-            return self._retry_s
-        # Twice as long each time; the exponent is that of more than the longest.
-        wait = max(self._retry_s, SHORTEST_RETRY_S) * 2.0 ** min(futile - 1, 10)
-        return float(min(wait, LONGEST_RETRY_S))
+        wait = self._retry_s
+        if futile:
+            # Twice as long each time; the exponent is that of more than the longest.
+            wait = max(wait, SHORTEST_RETRY_S) * 2.0 ** min(futile - 1, 10)
+            wait = min(wait, LONGEST_RETRY_S)
+        limits = self._limits
+        if isinstance(limits, Until) and limits.left() <= wait:
+            over: TotalTimeout = total_timeout(self._url, limits.total)
+            raise over from error
+        return wait
 
     def _refusal(self, response: BaseResponse, refused: bytes) -> StreamRefused:
         kind = response.headers.get("content-type", "no content-type")
@@ -265,6 +286,11 @@ class Subscription:
             stream_id=response.stream_id,
             error_code=status,
         )
+
+
+def _is_lasting(error: Error) -> bool:
+    """Whether it will be so the next time: the caller's mistake, or what the server sends."""
+    return isinstance(error, LocalError | DecodingError | TotalTimeout | errors.LimitExceeded)
 
 
 def has_content(options: Mapping[str, Any]) -> bool:

@@ -59,6 +59,7 @@ _ATTRIBUTES: Final = {
     "event_hooks": _ELSEWHERE["hooks"],
     "extensions": "version, stream_id, peer and tls_info are attributes",
     "has_redirect_location": "use is_redirect",
+    "get_all": "use asyncio.gather() over get(), or a TaskGroup",
     "hooks": _ELSEWHERE["hooks"],
     "http_version": 'use version, which is "h1", "h2", "h3" or "h1.0"',
     "is_client_error": "compare status, or use raise_for_status()",
@@ -91,12 +92,29 @@ def refuse(client: type, method: str, unknown: Iterable[str]) -> Never:
     raise TypeError(f"{where}() takes {'; '.join(ways)}")
 
 
+def refuse_positional(client: type, method: str, more: tuple[object, ...]) -> Never:
+    """Raise TypeError for arguments by position that this method of the client does not have."""
+    own = _optional(getattr(client, method))
+    names = [name for name in ("params", "json", "data", "headers", "timeout") if name in own]
+    firsts = {"request": "method and URL", "stream": "method and URL"}
+    has = firsts.get(method) or ("URL and content" if "json" in own else "the URL")
+    raise TypeError(
+        f"{client.__name__}.{method}() takes {has} by position, and then {more[0]!r:.40} was given:"
+        f" give it by name, as {'=, '.join(names)}= or another"
+    )
+
+
 def refuse_attribute(owner: object, name: str) -> Never:
     """Raise AttributeError for what a client or a response does not have."""
     kind = type(owner).__name__
     message = f"{kind!r} object has no attribute {name!r}"
     if name in _ATTRIBUTES:
         message += f": {_ATTRIBUTES[name].format(client=kind)}"
+    else:
+        # asyncio's classes have names of their own for what is awaited.
+        twin = name[1:] if name.startswith("a") else f"a{name}"
+        if callable(getattr(type(owner), twin, None)):
+            message += f": use {twin}()"
     raise AttributeError(message, name=name, obj=owner)
 
 

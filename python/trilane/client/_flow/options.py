@@ -78,12 +78,14 @@ class _Shown:
         import inspect  # noqa: PLC0415 - a program that sends requests does not ask
 
         own = inspect.signature(self._function, follow_wrapped=False)
-        parameters = list(own.parameters.values())
+        # What takes more by position only says that there is none.
+        several = inspect.Parameter.VAR_POSITIONAL
+        parameters = [each for each in own.parameters.values() if each.kind is not several]
         kind = parameters.pop().annotation.removeprefix("Unpack[").removesuffix("]")
         options = _KINDS[kind]
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters += [
-            inspect.Parameter(name, keyword, default=..., annotation=_said(name))
+            inspect.Parameter(name, keyword, default=_default(name), annotation=_said(name))
             for name in sorted(options.__optional_keys__)  # type: ignore[attr-defined]
         ]
         return own.replace(parameters=parameters)
@@ -96,6 +98,24 @@ def shown(function: Function) -> Function:
     """
     function.__wrapped__ = _Shown(function)  # type: ignore[attr-defined]
     return function
+
+
+class _AsTheClient:
+    """What is left out is as the client has it."""
+
+    def __repr__(self) -> str:
+        return "<as the client has it>"
+
+
+_AS_THE_CLIENT: Final = _AsTheClient()
+
+
+def _default(name: str) -> object:
+    """What an option is where it is left out."""
+    own: dict[str, object] = {"decode": True, "expect_continue": False, "trailers": ()}
+    if name in {"auth", "follow_redirects", "retries", "timeout"}:
+        return _AS_THE_CLIENT
+    return own.get(name)
 
 
 def _said(name: str) -> str:

@@ -137,6 +137,12 @@ def _origin(scheme: str, before_path: str) -> tuple[Origin, str, str | None]:
     return origin, origin.authority, _basic(userinfo) if at else None
 
 
+def http_url(url: str) -> str:
+    """The URL of `http` or `https` that a URL of `ws` or `wss` is asked at (RFC 6455 §3)."""
+    scheme, mark, rest = url.partition("://")
+    return {"ws": "http", "wss": "https"}.get(scheme.lower(), scheme) + mark + rest
+
+
 def split(place: str, default_port: int) -> tuple[str, int]:
     """Host and port of `host`, `host:port`, `[v6]` or `[v6]:port`, as `Origin` has them.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from trilane.client._flow.origins import DEFAULT_PORTS, Address, Origin, parse
+from trilane.client._flow.origins import DEFAULT_PORTS, Address, Origin, http_url, parse
 from trilane.client._flow.request import Field, lower
 from trilane.client.errors import InvalidRequest, RedirectError
 
@@ -46,8 +46,10 @@ def method_after(status: int, method: str) -> str:
     return "GET" if status == 301 and method == "POST" else method
 
 
-def target(response: BaseResponse, location: str) -> Address:
+def target(response: BaseResponse, location: str, *, websocket: bool = False) -> Address:
     """The URL that `location` names, seen from that of the response.
+
+    websocket: whether it may also be one of `ws` or `wss`.
 
     Raises:
         RedirectError: it names none of http or https.
@@ -58,7 +60,8 @@ def target(response: BaseResponse, location: str) -> Address:
     from urllib.parse import urljoin  # noqa: PLC0415 - it takes long to import
 
     try:
-        return parse(urljoin(response.url, location.strip()))
+        url = urljoin(response.url, location.strip())
+        return parse(http_url(url) if websocket else url)
     except (InvalidRequest, ValueError) as error:
         raise RedirectError(
             f"{response.url} redirects with {response.status} to {location!r}, which cannot be"

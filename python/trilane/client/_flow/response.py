@@ -18,7 +18,7 @@ from trilane.client._flow.timeouts import content_timeout, total_timeout
 from trilane.client._flow.whole import Bounds, Whole, not_read
 from trilane.client.errors import Error, LocalError, ReadTimeout
 
-from .text import JsonLines, Lines, charset
+from .text import BOM, DEFAULT, JsonLines, Lines, charset
 
 if TYPE_CHECKING:
     from trilane._core import Decoder, Exchange, Facts
@@ -132,12 +132,23 @@ class BaseResponse(Head):
     def json(self, **options: Any) -> Any:
         """The content as JSON; `options` are those of `json.loads`.
 
+        It is in UTF-8, UTF-16 or UTF-32, as JSON has to be (RFC 8259 §8.1); where it is not, or
+        `encoding` was set, that says what it is in.
+
         Raises:
             ValueError: it is none (`json.JSONDecodeError`).
+            UnicodeDecodeError: it is not in its encoding; a ValueError too.
         """
         import json  # noqa: PLC0415 - only for those who want it
 
-        return json.loads(self.content, **options)
+        content = self.content
+        if self._encoding is None:
+            try:
+                return json.loads(content, **options)
+            except UnicodeDecodeError:
+                if self.charset == DEFAULT:
+                    raise
+        return json.loads(content.decode(self.encoding).removeprefix(BOM), **options)
 
     @abstractmethod
     def close(self) -> None:
@@ -147,8 +158,10 @@ class BaseResponse(Head):
     async def _piece(self, amount: int) -> bytes:
         """What is there of the content as it was sent, up to `amount` bytes; b"" at the end."""
 
-    def __getattr__(self, name: str) -> Never:
-        refuse_attribute(self, name)
+    if not TYPE_CHECKING:  # For checkers there is no other name.
+
+        def __getattr__(self, name: str) -> Never:
+            refuse_attribute(self, name)
 
     def __getstate__(self) -> dict[str, Any]:
         """What pickle keeps: head, content, trailers, and nothing of the connection.

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import cached_property
+from os import urandom
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from trilane.client._flow.content import Content, Upload
@@ -201,6 +203,11 @@ class Session:
             return prepare(self.settings, call, call.fields)
         return flow(self, call)
 
+    @cached_property
+    def name(self) -> str:
+        """A name that no other session has, in any process: of those that share a cache."""
+        return urandom(16).hex()
+
     @property
     def jar(self) -> Cookies | None:
         """The cookies, where there were any."""
@@ -232,7 +239,7 @@ class Session:
         call.fields = with_defaults(fields, given) if given else list(fields)
         call.believes = bool(given) or self.settings.believes
         limits = timeouts(get("timeout", ...), self.settings.limits)
-        if limits.total is not None:
+        if limits.total is not None and not isinstance(limits, Until):
             limits = Until.begin(limits, time.monotonic)
         call.limits = limits
         call.options = (
@@ -247,7 +254,8 @@ class Session:
         call.progress = get("progress")
         call.auth = _auth_of(options["auth"]) if "auth" in options else self._auth
         # What opens a WebSocket looks like a GET here, and says so.
-        call.cache = self._cache if get("cache", True) else None
+        call.websocket = get("websocket", False)
+        call.cache = None if call.websocket else self._cache
         cookies = get("cookies")
         call.cookies = None if cookies is None else _cookies_of(cookies)
         call.follows = get("follow_redirects", self._follows)
@@ -285,12 +293,24 @@ def _content(options: Mapping[str, Any], sendable: Sendable) -> tuple[Content | 
     if given == ["content"]:
         return sendable(options["content"]), None
     if given == ["json"]:
-        import json  # noqa: PLC0415 - most requests have none
-
-        return json.dumps(options["json"], separators=(",", ":")), "application/json"
+        return _json(options["json"]), "application/json"
     from trilane.client._flow.forms import encoded  # noqa: PLC0415 - as above
 
     return encoded(options.get("data"), options.get("files"))
+
+
+def _json(value: Any) -> str:
+    import json  # noqa: PLC0415 - most requests have none
+
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except ValueError as error:
+        if "not JSON compliant" not in str(error):
+            raise
+        raise ValueError(
+            "json= has a number that JSON does not have, NaN or an infinity (RFC 8259 §6): give"
+            " None or text in its place"
+        ) from None
 
 
 def _auth_of(given: AuthGiven) -> Auth | None:

@@ -85,6 +85,7 @@ class Call:
         "retries",
         "sends",
         "trusted",
+        "websocket",
         "whole",
     )
 
@@ -104,6 +105,8 @@ class Call:
     progress: Any
     sends: int
     """How often a request was sent for it."""
+    websocket: bool
+    """Whether it opens a WebSocket."""
     whole: bool
     trusted: bool
     """Whether the URL may be told what was meant for the first one."""
@@ -121,6 +124,10 @@ class Asked(Protocol):
     @property
     def max_redirects(self) -> int:
         """How many redirects are followed for one call."""
+
+    @property
+    def name(self) -> str:
+        """A name that no other session has, in any process."""
 
     def notice(self, response: BaseResponse) -> None:
         """Keep the cookies that a response sets."""
@@ -184,7 +191,7 @@ def flow(session: Asked, call: Call) -> Flow:
 
 def _redirect(call: Call, prepared: Prepared, response: BaseResponse, location: str) -> None:
     """Let the call go where the response sends it."""
-    there = target(response, location)
+    there = target(response, location, websocket=call.websocket)
     method = method_after(response.status, call.method)
     same = method == call.method
     if same and not prepared.request.replayable:
@@ -224,7 +231,7 @@ def _answered(  # noqa: C901, PLR0912 - one attempt after another
                 response: BaseResponse = yield prepared
                 session.notice(response)
             else:
-                response = yield from _cached(call.cache, prepared, session.notice)
+                response = yield from _cached(call.cache, prepared, session)
                 if response.from_cache and not response.revalidated:
                     call.sends -= 1
             if call.whole and retries.total:
@@ -254,12 +261,10 @@ def _answered(  # noqa: C901, PLR0912 - one attempt after another
             yield pause
 
 
-def _cached(
-    cache: Cache, prepared: Prepared, notice: Callable[[BaseResponse], object]
-) -> Generator[Step, Any, BaseResponse]:
+def _cached(cache: Cache, prepared: Prepared, session: Asked) -> Generator[Step, Any, BaseResponse]:
     from trilane.client._flow.caching import ask  # noqa: PLC0415 - only with cache=
 
-    return (yield from ask(cache, prepared, notice))
+    return (yield from ask(cache, prepared, session.notice, session.name))
 
 
 def _with_cookies(jar: Cookies | None, call: Call) -> list[Field]:

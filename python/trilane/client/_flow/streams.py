@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from trilane.client._flow.client import Answer, BaseClient, Context
 from trilane.client._flow.options import ContentGiven
+from trilane.client._flow.origins import http_url
 from trilane.client._flow.request import Field, Fields
-from trilane.client._flow.timeouts import TimeoutGiven
+from trilane.client._flow.timeouts import TimeoutGiven, timeouts
 
 if TYPE_CHECKING:
     from trilane.client._flow.events import Subscription
@@ -40,8 +41,10 @@ class StreamingClient(
         An iterator, of `AsyncClient` an asynchronous one, and a context that ends it. Nothing is
         sent before the first event is asked for. When the stream ends, or its connection is lost,
         it is asked for again after the time that the server says (3 seconds where it says none, 60
-        at most), with `Last-Event-ID`; after that more and more rarely, and ten times in a row.
-        Status 204 ends it. The read timeout is how long the stream may be silent.
+        at most), with `Last-Event-ID`. As long as no event comes the pauses grow, and after ten
+        failures in a row the last one is raised. Status 204 ends it, and so do an event that is too
+        long and content that cannot be decoded. The read timeout is how long the stream may be
+        silent, `Timeouts(total=...)` how long all of it may take.
 
         method, content: for servers that answer a POST with events, as those of language models do.
         reconnect: whether it is asked for again. By default a GET without content is, and nothing
@@ -51,6 +54,7 @@ class StreamingClient(
         Raises:
             StreamRefused: the answer is no stream of events: another status or content-type.
             LimitExceeded: an event is longer than `max_content`.
+            TotalTimeout: the time for the whole stream is over.
             ValueError: content is to be sent again that can be sent once only.
             Error, TypeError: as `stream`.
         """
@@ -65,10 +69,12 @@ class StreamingClient(
             reconnect=reconnect,
             is_plain=method == "GET" and content is None and not has_content(options),
             content=content if options.get("files") is None else options["files"],
+            limits=timeouts(options.pop("timeout", ...), self._settings.limits),
         )
 
         def ask(fields: list[Field]) -> Context:
-            return self.stream(method, url, headers=fields, content=content, **options)
+            given = {**options, "timeout": subscription.limits}
+            return self.stream(method, url, headers=fields, content=content, **given)
 
         return self._events(subscription, ask)
 
@@ -105,7 +111,7 @@ class StreamingClient(
             ImportError: the library is missing.
             Error: any of `trilane.client.errors`.
         """
-        from trilane.client._flow.websocket import Talk, http_url  # noqa: PLC0415 - an extra
+        from trilane.client._flow.websocket import Talk  # noqa: PLC0415 - an extra
 
         talk = Talk(
             url,
@@ -114,7 +120,7 @@ class StreamingClient(
             max_size=max_size,
             ping_interval=ping_interval,
         )
-        options: dict[str, Any] = {"headers": headers, "cache": False}
+        options: dict[str, Any] = {"headers": headers, "websocket": True}
         if timeout is not ...:
             options["timeout"] = timeout
         return self._websocket(talk, http_url(url), options)

@@ -9,26 +9,30 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 _CHARSET: Final = re.compile(r';\s*charset\s*=\s*"?([^\s;"]+)', re.IGNORECASE)
-_DEFAULT: Final = "utf-8"
+DEFAULT: Final = "utf-8"
+"""The encoding of content that names none."""
 _NOT_OF_CONTENT: Final = frozenset(
     {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
 )
 """Encodings that Python has for names and for its own source, some of which replace no errors."""
+
+BOM: Final = "\ufeff"
+"""The mark that some programs begin UTF-8 with, which is no part of JSON."""
 
 
 def charset(content_type: str) -> str:
     """The encoding that a `content-type` names, where Python knows it; else `utf-8`."""
     found = _CHARSET.search(content_type)
     if found is None:
-        return _DEFAULT
+        return DEFAULT
     try:
         codec = codecs.lookup(found[1])
     except LookupError:
-        return _DEFAULT
+        return DEFAULT
     name = codec.name
     # Python's codecs between bytes and bytes, such as hex, are looked up by the same function.
     is_text = getattr(codec, "_is_text_encoding", True)
-    return name if is_text and name.replace("_", "-") not in _NOT_OF_CONTENT else _DEFAULT
+    return name if is_text and name.replace("_", "-") not in _NOT_OF_CONTENT else DEFAULT
 
 
 class Lines:
@@ -102,10 +106,11 @@ class JsonLines:
 
         for line in lines:
             self._number += 1
-            if not line or line.isspace():
+            text = line.removeprefix(BOM) if self._number == 1 else line
+            if not text or text.isspace():
                 continue
             try:
-                yield loads(line)
+                yield loads(text)
             except ValueError as error:
                 raise ValueError(
                     f"line {self._number} of the content of {self._url} is not JSON: {error}"

@@ -437,12 +437,6 @@ class Handshake(Request):
         )
 
 
-def http_url(url: str) -> str:
-    """The URL of `http` or `https` that a URL of `ws` or `wss` is asked at (RFC 6455 §3)."""
-    scheme, mark, rest = url.partition("://")
-    return {"ws": "http", "wss": "https"}.get(scheme.lower(), scheme) + mark + rest
-
-
 def handshake(prepared: Prepared, talk: Talk) -> Prepared:
     """The opening handshake, of the GET that it is like.
 

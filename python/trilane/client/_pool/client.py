@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final, Self, Unpack
+from typing import Any, Final, Literal, Self, Unpack, overload
 
 from trilane.client._flow.content import Content
 from trilane.client._flow.keywords import refuse
 from trilane.client._flow.options import BARE, BareOptions, shown
 from trilane.client._flow.preparing import Prepared
+from trilane.client._flow.steps import Flow
 from trilane.client._pool.driving import Ask, drive
 from trilane.client._pool.leasing import Pool
 from trilane.client._pool.response import Response
@@ -67,16 +68,43 @@ class Client(Streams):
     def _sendable(content: Content) -> Content:
         return content
 
+    @overload
+    def get_all(
+        self,
+        urls: Iterable[str],
+        *,
+        ahead: int = 100,
+        return_exceptions: Literal[False] = False,
+        **options: Unpack[BareOptions],
+    ) -> Iterator[Response]: ...
+    @overload
+    def get_all(
+        self,
+        urls: Iterable[str],
+        *,
+        ahead: int = 100,
+        return_exceptions: bool,
+        **options: Unpack[BareOptions],
+    ) -> Iterator[Response | Exception]: ...
     @shown
     def get_all(
-        self, urls: Iterable[str], *, ahead: int = 100, **options: Unpack[BareOptions]
-    ) -> Iterator[Response]:
+        self,
+        urls: Iterable[str],
+        *,
+        ahead: int = 100,
+        return_exceptions: bool = False,
+        **options: Unpack[BareOptions],
+    ) -> Iterator[Response | Exception]:
         """GET many URLs from one thread: their responses in order, content and all.
 
         Up to `ahead` requests are on their way before the oldest response is read, on one
         connection where it is HTTP/2 or HTTP/3, and on six of HTTP/1.1, as browsers have. The URLs
-        are taken from their iterable as requests are sent. An error ends the iteration, and what
-        is on its way is cancelled, as when the iteration is left.
+        are taken from their iterable as requests are sent. When the iteration is left, what is on
+        its way is cancelled.
+
+        return_exceptions: give an error in the place of its response, as `asyncio.gather` does, and
+            go on. Otherwise it is raised there, after the responses before it, and ends the
+            iteration.
 
         Raises:
             ValueError: `ahead` is less than 1.
@@ -86,9 +114,14 @@ class Client(Streams):
             refuse(type(self), "get_all", options.keys() - BARE)
         if ahead < 1:
             raise ValueError(f"get_all(ahead={ahead}): give at least 1")
-        begin, notice = self._session.begin, self._session.notice
-        begun = (begin("GET", url, options, whole=True) for url in urls)
-        return send_all(self._pool, begun, ahead, notice)
+        session = self._session
+
+        def prepare(url: str) -> Prepared | Flow:
+            return session.begin("GET", url, options, whole=True)
+
+        return send_all(
+            self._pool, urls, prepare, ahead, session.notice, keeps_errors=return_exceptions
+        )
 
     @property
     def connections(self) -> list[tuple[str, str]]:

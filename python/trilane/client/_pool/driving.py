@@ -10,32 +10,34 @@ from trilane.client._flow.preparing import Prepared
 from trilane.client._flow.steps import CacheStep, Drain, Flow, Load, Step
 from trilane.client._pool.leasing import Pool
 from trilane.client._pool.response import Response
-from trilane.client._pool.sending import Sent, finish, send
+from trilane.client._pool.sending import send
 from trilane.client.errors import Error
 
 Ask: TypeAlias = Callable[[Pool, Prepared], Response]
 """Sends one request: its response, content unread."""
+Begun: TypeAlias = tuple[Prepared, Callable[[], Response]]
+"""A request that was begun, and what finishes it."""
 
 
-def drive(pool: Pool, flow: Flow, sent: Sent | None = None, *, ask: Ask = send) -> Response:
+def drive(pool: Pool, flow: Flow, begun: Begun | None = None, *, ask: Ask = send) -> Response:
     """The response that a flow comes to, its content unread where it does not want it.
 
-    `sent` is its first request where that is on its way; others are sent by `ask`.
+    `begun` is its first request where that was begun; others are sent by `ask`.
 
     Raises:
         Error: any of `errors`; exceptions of the content's own pass through.
     """
     result: Any = None
     try:
-        step: Step = next(flow) if sent is None else sent.prepared
+        step: Step = next(flow) if begun is None else begun[0]
         while True:
             try:
-                result = _done(pool, step, sent, ask)
+                result = _done(pool, step, ask) if begun is None else begun[1]()
             except Error as error:
                 step = flow.throw(error)
             else:
                 step = flow.send(result)
-            sent = None
+            begun = None
     except StopIteration as end:
         response: Response = end.value
         return response
@@ -43,9 +45,9 @@ def drive(pool: Pool, flow: Flow, sent: Sent | None = None, *, ask: Ask = send) 
         flow.close()
 
 
-def _done(pool: Pool, step: Step, sent: Sent | None, ask: Ask) -> Any:
+def _done(pool: Pool, step: Step, ask: Ask) -> Any:
     if isinstance(step, Prepared):
-        return ask(pool, step) if sent is None else finish(sent)
+        return ask(pool, step)
     if isinstance(step, float):
         time.sleep(step)
     elif isinstance(step, Load):

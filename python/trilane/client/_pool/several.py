@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from time import monotonic
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, Never, TypeAlias
 
 from trilane.client._flow.preparing import Prepared
 from trilane.client._flow.steps import Flow
@@ -14,66 +15,114 @@ from trilane.client._pool.leasing import Pool
 from trilane.client._pool.response import Response
 from trilane.client._pool.sending import Sent, begin, begin_watched, finish, watch
 
-OnItsWay: TypeAlias = tuple[Sent | Response, Flow | None]
+
+class _Failed(NamedTuple):
+    """A request that could not be sent. It is told when those before it have been answered."""
+
+    error: Exception
+    prepared: Prepared | None = None
+    """None where it could not even be made."""
+
+
+OnItsWay: TypeAlias = tuple[Sent | Response | _Failed, Flow | None]
 Notice: TypeAlias = Callable[[Response], object]
+Prepare: TypeAlias = Callable[[str], Prepared | Flow]
 
 MOST_OF_HTTP_1: Final = 6
 """Requests on their way over HTTP/1.1, each on a connection of its own."""
 
 
-def send_all(  # noqa: C901, PLR0912 - one request after another
-    pool: Pool, requests: Iterable[Prepared | Flow], ahead: int, notice: Notice
-) -> Iterator[Response]:
+def send_all(  # noqa: C901 - one request after another
+    pool: Pool,
+    urls: Iterable[str],
+    prepare: Prepare,
+    ahead: int,
+    notice: Notice,
+    *,
+    keeps_errors: bool,
+) -> Iterator[Response | Exception]:
     """Send them, up to `ahead` before the oldest is answered; responses come with their content.
 
-    `notice` is called with each response that no flow has seen.
+    `notice` is called with each response that no flow has seen. An error is given in its place
+    where one `keeps_errors`, and else raised there.
     """
     on_their_way: deque[OnItsWay] = deque()
+
+    def oldest() -> Response | Exception:
+        try:
+            return _loaded(pool, on_their_way.popleft(), notice)
+        except Exception as error:
+            if not keeps_errors:
+                raise
+            return error
+
     try:
-        for begun in requests:
-            flow = None if isinstance(begun, Prepared) else begun
-            prepared = begun if isinstance(begun, Prepared) else first_of(begun)
-            if not isinstance(prepared, Prepared):
-                # The cache had it.
-                on_their_way.append((prepared, None))
-                if len(on_their_way) >= ahead:
-                    yield _loaded(pool, on_their_way.popleft(), notice)
-                continue
-            watched, wanted = None, prepared.how.watch
-            if wanted is not None:
-                prepared, watched = watch(prepared, wanted)
-            while True:
+        for url in urls:
+            begun, flow = _prepared(url, prepare)
+            sent: Sent | Response | _Failed | None
+            if isinstance(begun, Prepared):
                 # One's own requests may be what takes all the room: then the oldest has to end.
-                if watched is None:
-                    sent = begin(pool, prepared, wait=not on_their_way, began=monotonic())
-                else:
-                    sent = begin_watched(pool, prepared, watched, wait=not on_their_way)
-                if sent is not None:
-                    break
-                yield _loaded(pool, on_their_way.popleft(), notice)
+                while (sent := _sent(pool, begun, wait=not on_their_way)) is None:
+                    yield oldest()
+            else:
+                # It failed, or the cache had it.
+                sent, flow = begun, None
             on_their_way.append((sent, flow))
-            most = ahead if sent.entry.shared else min(ahead, MOST_OF_HTTP_1)
-            while len(on_their_way) >= most:
-                yield _loaded(pool, on_their_way.popleft(), notice)
+            if isinstance(sent, _Failed) and flow is None and not keeps_errors:
+                break
+            few = isinstance(sent, Sent) and not sent.entry.shared
+            while len(on_their_way) >= (min(ahead, MOST_OF_HTTP_1) if few else ahead):
+                yield oldest()
         while on_their_way:
-            yield _loaded(pool, on_their_way.popleft(), notice)
+            yield oldest()
     finally:
         for one, _ in on_their_way:
-            if isinstance(one, Response):
-                continue
-            one.end()
-            if one.prepared.how.watched is not None:
-                one.prepared.how.watched.over(None)
+            if isinstance(one, Sent):
+                one.end()
+                if one.prepared.how.watched is not None:
+                    one.prepared.how.watched.over(None)
+
+
+def _prepared(url: str, prepare: Prepare) -> tuple[Prepared | Response | _Failed, Flow | None]:
+    """The request for a URL, or what there is in its place, and its flow."""
+    try:
+        made = prepare(url)
+        flow = None if isinstance(made, Prepared) else made
+        begun = made if isinstance(made, Prepared) else first_of(made)
+        if isinstance(begun, Prepared) and begun.how.watch is not None:
+            begun, _ = watch(begun, begun.how.watch)
+    except Exception as error:  # noqa: BLE001 - it is raised, or given, in its place
+        return _Failed(error), None
+    return begun, flow
+
+
+def _sent(pool: Pool, prepared: Prepared, *, wait: bool) -> Sent | _Failed | None:
+    """The request on its way, or why it is not; None: it would have to `wait`, and may not."""
+    watched = prepared.how.watched
+    try:
+        if watched is None:
+            return begin(pool, prepared, wait=wait, began=monotonic())
+        return begin_watched(pool, prepared, watched, wait=wait)
+    except Exception as error:  # noqa: BLE001 - as above
+        return _Failed(error, prepared)
 
 
 def _loaded(pool: Pool, item: OnItsWay, notice: Notice) -> Response:
     sent, flow = item
     if isinstance(sent, Response):
         response = sent
+    elif isinstance(sent, _Failed):
+        if flow is None or sent.prepared is None:
+            raise sent.error
+        response = drive(pool, flow, (sent.prepared, partial(_fail, sent.error)))
     elif flow is not None:
-        response = drive(pool, flow, sent)
+        response = drive(pool, flow, (sent.prepared, partial(finish, sent)))
     else:
         response = finish(sent)
         notice(response)
     response.load_at_once()
     return response
+
+
+def _fail(error: Exception) -> Never:
+    raise error

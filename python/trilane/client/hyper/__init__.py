@@ -51,13 +51,15 @@ _ABSENT: Final = {
 """What hyper had, and the way out."""
 
 
-def __getattr__(name: str) -> Any:
-    if name == "HTTP20Adapter":
-        # It needs Requests, which most who use the connections do not.
-        from trilane.client.hyper.contrib import HTTP20Adapter as adapter  # noqa: PLC0415, N813
+if not TYPE_CHECKING:  # For checkers there is no other name.
 
-        return adapter
-    raise AttributeError(_absent(f"module {__name__!r}", name))
+    def __getattr__(name: str) -> Any:
+        if name == "HTTP20Adapter":
+            # It needs Requests, which most who use the connections do not.
+            from trilane.client.hyper.contrib import HTTP20Adapter as adapter  # noqa: PLC0415, N813
+
+            return adapter
+        raise AttributeError(_absent(f"module {__name__!r}", name))
 
 
 def _absent(what: str, name: str) -> str:
@@ -197,8 +199,10 @@ class HTTPConnection:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __getattr__(self, name: str) -> Never:
-        raise AttributeError(_absent(type(self).__name__, name))
+    if not TYPE_CHECKING:  # For checkers there is no other name.
+
+        def __getattr__(self, name: str) -> Never:
+            raise AttributeError(_absent(type(self).__name__, name))
 
     def __repr__(self) -> str:
         scheme = "https" if self.secure else "http"

@@ -64,6 +64,14 @@ impl Authority {
         self.0.pem()
     }
 
+    /// Its own certificate, as that of a server.
+    pub(crate) fn itself(&self) -> Identity {
+        Identity {
+            chain: self.pem(),
+            key: self.0.key().serialize_pem(),
+        }
+    }
+
     pub(crate) fn issue(&self, names: &[&str]) -> Identity {
         self.issue_with(names, |_| {})
     }
