@@ -71,6 +71,8 @@ pub(crate) struct Exchanges {
     /// Whether its first response, and its first request, are still to come.
     unanswered: bool,
     unused: bool,
+    /// Bytes of content of the largest request that any has carried.
+    largest_content: u64,
     /// Requests that were sent on it in early data.
     sent_early: u64,
     /// Whether a connection that has carried what it may stays for a ticket, and until when the
@@ -119,6 +121,7 @@ impl Exchanges {
             began: 0,
             unanswered: false,
             unused: false,
+            largest_content: 0,
             sent_early: 0,
             stays: plan.resumption,
             staying_until: 0,
@@ -192,6 +195,7 @@ impl Exchanges {
         self.events.open(id.slot);
         self.visits.open(id.slot, pending.user);
         self.sent_early += u64::from(early);
+        self.largest_content = self.largest_content.max(content);
         let start = if pending.start == 0 {
             now
         } else {
@@ -331,6 +335,26 @@ impl Exchanges {
         let start = self.slots[id.slot as usize].at.start;
         let counts = tally.recorder.events();
         self.events.data(plan, id, bytes, (start, now), counts);
+    }
+
+    /// Bytes of content of the largest request so far.
+    #[inline]
+    pub(crate) fn largest_content(&self) -> u64 {
+        self.largest_content
+    }
+
+    /// Bytes of content of the requests in flight.
+    pub(crate) fn content(&self) -> u64 {
+        let live = self.slots.iter().filter(|stream| stream.live);
+        live.map(|stream| stream.content).sum()
+    }
+
+    /// The request that is alone on its connection has content, `bytes` of which at most the peer has not
+    /// acknowledged.
+    pub(crate) fn unacknowledged(&mut self, bytes: u64) {
+        for stream in self.slots.iter_mut().filter(|stream| stream.live) {
+            stream.unsent = bytes.min(stream.content);
+        }
     }
 
     /// The response ends, and so much of the request's content has not left.

@@ -274,7 +274,7 @@ impl Link {
     pub(crate) fn count(&mut self, context: &mut Context<'_>) {
         match &mut self.io {
             Io::None => (),
-            Io::Tcp(tcp) => tcp.count(context),
+            Io::Tcp(tcp) => tcp.count(&self.exchanges, context),
             Io::Quic(quic) => quic.count(context),
         }
     }

@@ -93,6 +93,8 @@ pub(crate) struct Serve {
     pub(crate) pieces: usize,
     /// Bytes that the socket takes at once; it has room again after a millisecond. Not over QUIC.
     pub(crate) room: usize,
+    /// Bytes of all that it is sent that it acknowledges; not over QUIC.
+    pub(crate) acknowledges: u64,
     /// HTTP/2: SETTINGS_MAX_CONCURRENT_STREAMS. HTTP/3: the streams that QUIC allows at one time.
     pub(crate) streams: Option<u32>,
     /// HTTP/2: SETTINGS_MAX_HEADER_LIST_SIZE. HTTP/3: SETTINGS_MAX_FIELD_SECTION_SIZE.
@@ -134,6 +136,7 @@ impl Serve {
             ending: Ending::Close,
             pieces: usize::MAX,
             room: usize::MAX,
+            acknowledges: u64::MAX,
             streams: None,
             section: None,
             refuses: None,

@@ -25,6 +25,8 @@ pub(super) struct StreamServer {
     last_answered: u32,
     over: bool,
     room: usize,
+    /// Bytes that the client has sent.
+    taken: u64,
     /// By stream; over HTTP/1.1 the one of the connection.
     sessions: BTreeMap<u32, Session>,
     /// What the client does not read, it has not been handed.
@@ -69,6 +71,7 @@ impl StreamServer {
             answered: 0,
             last_answered: 0,
             over: false,
+            taken: 0,
             sessions: BTreeMap::new(),
             held: false,
         }
@@ -79,8 +82,14 @@ impl StreamServer {
     pub(super) fn take(&mut self, bytes: &[u8]) -> usize {
         let taken = bytes.len().min(self.room);
         self.room -= taken;
+        self.taken += taken as u64;
         self.received.extend_from_slice(&bytes[..taken]);
         taken
+    }
+
+    /// Bytes that the client has sent and that were not acknowledged.
+    pub(super) fn unacknowledged(&self) -> u64 {
+        self.taken.saturating_sub(self.serve.acknowledges)
     }
 
     /// Whether the socket takes nothing more now; asked once, it has room again.

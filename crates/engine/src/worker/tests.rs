@@ -3,6 +3,7 @@
 mod calls;
 mod early_data;
 mod keepalive;
+mod lapses;
 mod origins;
 mod pacing;
 mod random;
@@ -11,19 +12,22 @@ mod scenario;
 mod sharing;
 mod truth;
 mod turns;
+mod uploads;
 mod websocket;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::*;
+use crate::assemble::Machine;
 use crate::connections::ConnectionsOut;
 use crate::events::{EventFormat, EventsAsked};
 use crate::latency::Durations;
 use crate::options::{Options, Version};
+use crate::outcome::Outcome;
 use crate::schedule::Unsent;
 use crate::simulation::{Early, Ending, Latency, Seen, Serve, Simulation, Slow, Story};
 
@@ -70,6 +74,24 @@ fn watched(
     let worker = Worker::new(0, &plan, &control, &addresses, clock, system, sender);
     let report = worker.run();
     (report, seen.take(), windows.iter().collect())
+}
+
+/// The report of a run as a result.
+fn outcome(options: &Options, report: Report) -> Outcome {
+    let machine = Machine {
+        started_at: SystemTime::UNIX_EPOCH,
+        dns: Duration::ZERO,
+        steal: 0.0,
+        others: None,
+        interrupted: false,
+        peak_rss_bytes: None,
+    };
+    Outcome::new(
+        &Plan::new(options).unwrap(),
+        vec![report],
+        Vec::new(),
+        &machine,
+    )
 }
 
 fn counted(requests: u64, version: Version) -> Options {

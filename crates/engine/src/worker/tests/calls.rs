@@ -1,12 +1,9 @@
 //! gRPC calls against scripted servers.
 
-use std::time::SystemTime;
-
 use super::*;
-use crate::assemble::Machine;
 use crate::grpc::tests::call;
 use crate::grpc::{Answers, CallOptions};
-use crate::outcome::{Code, Outcome, Verdict};
+use crate::outcome::{Code, Verdict};
 
 /// A run of so many milliseconds in which four calls are in flight.
 fn calling(method: &str, milliseconds: u64, asked: CallOptions) -> Options {
@@ -26,23 +23,6 @@ fn streaming(messages: u32) -> Vec<Story> {
         events: Some((messages, Duration::from_millis(10))),
         ..Serve::well()
     })]
-}
-
-/// The report of a run as a result.
-fn outcome(options: &Options, report: Report) -> Outcome {
-    let machine = Machine {
-        started_at: SystemTime::UNIX_EPOCH,
-        dns: Duration::ZERO,
-        steal: 0.0,
-        interrupted: false,
-        peak_rss_bytes: None,
-    };
-    Outcome::new(
-        &Plan::new(options).unwrap(),
-        vec![report],
-        Vec::new(),
-        &machine,
-    )
 }
 
 #[test]

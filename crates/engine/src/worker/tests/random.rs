@@ -40,6 +40,7 @@ fn serve() -> impl Strategy<Value = Serve> {
                     ending,
                     pieces,
                     room,
+                    acknowledges: u64::MAX,
                     streams,
                     section,
                     refuses,
