@@ -108,7 +108,7 @@ pub(crate) struct Serve {
     pub(crate) events: Option<(u32, Duration)>,
     /// Over HTTP/2: requests are gRPC calls, and events the messages that they are answered with.
     pub(crate) calls: bool,
-    /// Bytes of content of each answer, not over HTTP/2; none: two of its own.
+    /// Bytes of content of each answer, not over HTTP/2; none: two of its own. Of gRPC calls those of each message.
     pub(crate) content: Option<u32>,
     /// Requests are WebSocket sessions, accepted at once, in which it says this, each time after `delay`;
     /// not over QUIC.

@@ -271,7 +271,8 @@ impl StreamServer {
         }
     }
 
-    /// Answers a gRPC call with empty messages in the same way, and behind the last with status OK.
+    /// Answers a gRPC call with messages in the same way, empty ones but for `content`, and behind the last with
+    /// status OK.
     fn stream_messages(
         &self,
         id: u32,
@@ -280,7 +281,9 @@ impl StreamServer {
         every: Duration,
         planned: &mut Planned,
     ) {
-        const MESSAGE: &[u8] = &[0; 5];
+        let length = self.serve.content.unwrap_or(0);
+        let prefix = [&[0], &length.to_be_bytes()[..]].concat();
+        let message = [prefix, vec![0; length as usize]].concat();
         for number in 0..count {
             let mut bytes = Vec::new();
             if number == 0 {
@@ -288,7 +291,7 @@ impl StreamServer {
                 let head = [&[0x88, 0x0f, 0x10, 16], &b"application/grpc"[..]].concat();
                 bytes.extend(frame(1, 0x4, id, &head));
             }
-            bytes.extend(frame(0, 0, id, MESSAGE));
+            bytes.extend(frame(0, 0, id, &message));
             let is_last = number + 1 == count;
             if is_last {
                 let trailers = [&[0x00, 11], &b"grpc-status"[..], &[1, b'0']].concat();

@@ -119,3 +119,33 @@ fn messages_have_a_rate_of_their_own_on_each_stream() {
     let sent = recorder.calls().sent;
     assert!((396..=404).contains(&sent), "{sent}");
 }
+
+#[test]
+fn the_place_of_a_call_that_broke_off_is_filled() {
+    // The server allows as many streams as calls are to be in flight: each has to be given up for the next.
+    for method in ["WatchBooks", "ImportBooks"] {
+        let asked = CallOptions {
+            max_message: 10,
+            ..CallOptions::default()
+        };
+        let options = Options {
+            connections: 1,
+            ..calling(method, 200, asked)
+        };
+        let stories = vec![Story::Serve(Serve {
+            calls: true,
+            events: Some((2, Duration::from_millis(10))),
+            content: Some(11),
+            streams: Some(2),
+            ..Serve::well()
+        })];
+        let (report, seen) = run(&options, &addresses(1), stories);
+        let recorder = report.unwrap().recorder;
+        // A millisecond each, two at a time.
+        assert!(recorder.started > 300, "{method}: {}", recorder.started);
+        let (kind, count, text) = recorder.failures.iter().next().unwrap();
+        assert_eq!((kind, count), (FailureKind::Limit, recorder.started - 2));
+        assert!(text.contains("--max-message"), "{text}");
+        assert!(seen.resets >= count - 2, "{}", seen.resets);
+    }
+}
