@@ -32,6 +32,8 @@ struct Stream {
     content: u64,
     unsent: u64,
     crc: u32,
+    /// Bytes that came behind its response and belong to none.
+    surplus: u32,
     status: u16,
     attempts: u8,
     live: bool,
@@ -106,6 +108,7 @@ impl Exchanges {
             content: 0,
             unsent: 0,
             crc: 0,
+            surplus: 0,
             status: 0,
             attempts: 0,
             live: false,
@@ -218,6 +221,7 @@ impl Exchanges {
             content,
             unsent: 0,
             crc: 0,
+            surplus: 0,
             status: 0,
             attempts: pending.attempts + 1,
             live: true,
@@ -362,6 +366,19 @@ impl Exchanges {
         self.slots[id.slot as usize].unsent += bytes;
     }
 
+    /// So many bytes came behind the response, which is about to end, and belong to none.
+    #[cold]
+    pub(crate) fn surplus(&mut self, id: StreamId, bytes: u64) {
+        self.slots[id.slot as usize].surplus = u32::try_from(bytes).unwrap_or(u32::MAX);
+    }
+
+    /// What is wrong with a response that has ended, where bytes came behind it.
+    #[inline]
+    pub(crate) fn broken(&self, id: StreamId) -> Option<String> {
+        let surplus = self.slots[id.slot as usize].surplus;
+        (surplus > 0).then(|| surplus_text(surplus))
+    }
+
     /// The request failed: it is sent again where the peer proved that it did not process it, else
     /// counted. A connection that closes is no proof, and a failure in every version alike.
     pub(crate) fn fail(
@@ -390,6 +407,13 @@ impl Exchanges {
             None => format!("{error}{goaway}"),
         });
     }
+}
+
+#[cold]
+fn surplus_text(bytes: u32) -> String {
+    format!(
+        "{bytes} bytes came behind the complete response: it was longer than its head says, or another one that nobody asked for"
+    )
 }
 
 /// The sink of one call of `receive`. With `FULL` fields are decoded and bodies summed.
@@ -435,6 +459,10 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
         self.exchanges.unsent(id, bytes);
     }
 
+    fn surplus(&mut self, id: StreamId, bytes: u64) {
+        self.exchanges.surplus(id, bytes);
+    }
+
     #[inline]
     fn end(&mut self, id: StreamId, _trailers: Option<Fields<'_>>) {
         let stream = self.exchanges.slots[id.slot as usize];
@@ -450,6 +478,13 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
             self.tally.recorder.early.add(stream.content, unsent);
         }
         let status = stream.status;
+        if let Some(text) = self.exchanges.broken(id) {
+            self.tally.no_body(request);
+            let kind = FailureKind::Protocol;
+            let recorder = &mut self.tally.recorder;
+            recorder.failed(kind, self.now, Some(stream.at), || text);
+            return;
+        }
         if !self.tally.plan.accepts(request, status) {
             if stream.early && status == TOO_EARLY {
                 let recorder = &mut self.tally.recorder;

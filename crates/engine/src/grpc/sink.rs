@@ -226,6 +226,12 @@ impl Events for CallSink<'_, '_> {
         }
     }
 
+    fn surplus(&mut self, id: StreamId, bytes: u64) {
+        if self.exchanges.calls.is_live(id) {
+            self.exchanges.surplus(id, bytes);
+        }
+    }
+
     fn end(&mut self, id: StreamId, trailers: Option<Fields<'_>>) {
         if !self.exchanges.calls.is_live(id) {
             return;
@@ -245,6 +251,10 @@ impl Events for CallSink<'_, '_> {
         if plan.is_bare() {
             let state = &mut self.exchanges.calls.slots[id.slot as usize];
             state.conclude(plan, self.tally);
+        }
+        if let Some(text) = self.exchanges.broken(id) {
+            self.state(id)
+                .break_off(FailureKind::Protocol, Code::Internal, || text);
         }
         let state = self.state(id);
         let verdict = state.verdict(plan);

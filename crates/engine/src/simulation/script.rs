@@ -110,6 +110,8 @@ pub(crate) struct Serve {
     pub(crate) calls: bool,
     /// Bytes of content of each answer, not over HTTP/2; none: two of its own. Of gRPC calls those of each message.
     pub(crate) content: Option<u32>,
+    /// HTTP/1.1: what comes behind each answer, and belongs to none.
+    pub(crate) surplus: &'static str,
     /// Requests are WebSocket sessions, accepted at once, in which it says this, each time after `delay`;
     /// not over QUIC.
     pub(crate) conversation: Option<Conversation>,
@@ -144,6 +146,7 @@ impl Serve {
             events: None,
             calls: false,
             content: None,
+            surplus: "",
             conversation: None,
         }
     }

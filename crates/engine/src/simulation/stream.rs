@@ -165,7 +165,9 @@ impl StreamServer {
                     None => "ok".to_owned(),
                 };
                 let length = content.len();
-                format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{content}").into_bytes()
+                let surplus = self.serve.surplus;
+                format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{content}{surplus}")
+                    .into_bytes()
             };
             return self.say(delay, &response, 1, planned);
         }

@@ -159,6 +159,29 @@ fn what_is_due_waits_for_a_worker_that_still_makes_its_connections() {
 }
 
 #[test]
+fn a_response_with_bytes_behind_it_has_failed() {
+    let another = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+    for (content, surplus) in [(None, "x"), (Some(0), "x"), (None, another)] {
+        let serve = Serve {
+            content,
+            surplus,
+            ..Serve::well()
+        };
+        let options = counted(20, Version::H1);
+        let (report, _) = run(&options, &addresses(1), vec![Story::Serve(serve)]);
+        let report = report.unwrap();
+        let failures: Vec<_> = report.recorder.failures.iter().collect();
+        let [(FailureKind::Protocol, 20, text)] = failures[..] else {
+            panic!("{failures:?}")
+        };
+        let bytes = surplus.len();
+        assert!(text.starts_with(&format!("{bytes} bytes came behind")));
+        assert_eq!((report.recorder.ok, report.recorder.started), (0, 20));
+        assert_eq!(connections(&report).lost["protocol"], 20);
+    }
+}
+
+#[test]
 fn every_address_of_a_host_is_tried() {
     for version in [Version::H1, Version::H3] {
         let stories = vec![Story::Listen(vec![(3, Serve::well())])];

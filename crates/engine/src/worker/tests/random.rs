@@ -46,6 +46,7 @@ fn serve() -> impl Strategy<Value = Serve> {
                     refuses,
                     early,
                     content,
+                    surplus: "",
                     conversation: None,
                 }
             },
