@@ -108,7 +108,8 @@ impl Link {
         let system = &mut *context.system;
         match &plan.origins[self.exchanges.origin()].transport {
             Transport::Stream(config) => {
-                let tcp = Tcp::open(place, peer, source, config, plan, now, system)?;
+                let allowed = context.streams_allowed[self.exchanges.origin()];
+                let tcp = Tcp::open(place, peer, source, config, plan, allowed, now, system)?;
                 self.io = Io::Tcp(tcp);
                 Ok(())
             }

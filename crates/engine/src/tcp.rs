@@ -57,6 +57,7 @@ impl Tcp {
         source: Option<SocketAddr>,
         config: &Arc<StreamConfig>,
         plan: &Plan,
+        streams_allowed: Option<u32>,
         now: Instant,
         system: &mut dyn System,
     ) -> Result<Self, Gone> {
@@ -71,10 +72,14 @@ impl Tcp {
             }
             _ => unmade(failed, source),
         })?;
+        let mut stream = Stream::new(Arc::clone(config), now);
+        if let Some(allowed) = streams_allowed {
+            stream.expect_streams(allowed);
+        }
         Ok(Self {
             place,
             peer: peer.clone(),
-            stream: Stream::new(Arc::clone(config), now),
+            stream,
             blocked: false,
             held: false,
             spoke: false,
@@ -404,7 +409,12 @@ impl Tcp {
                 break;
             }
         }
-        context.in_flight.count(exchanges, self.streams_allowed());
+        let allowed = self.streams_allowed();
+        if let Some(allowed) = allowed {
+            let allowed = u32::try_from(allowed).unwrap_or(u32::MAX);
+            context.streams_allowed[exchanges.origin()] = Some(allowed);
+        }
+        context.in_flight.count(exchanges, allowed);
         if exchanges.may_close(now, || self.stream.awaits_ticket()) {
             self.say_goodbye(context);
             return Err(Gone::Spent);
@@ -516,6 +526,8 @@ impl Tcp {
             && settings.received
         {
             context.learned.h2 = Some(settings);
+            let allowed = settings.max_concurrent_streams.unwrap_or(u32::MAX);
+            context.streams_allowed[exchanges.origin()] = Some(allowed);
         }
         let Some(info) = context.system.tcp_info(self.place) else {
             return;

@@ -504,11 +504,13 @@ fn stood_still(outcome: &Outcome, around: &Circumstances<'_>) -> Option<Reason> 
 }
 
 /// What may be the matter where no request was answered as expected.
-fn hint(outcome: &Outcome) -> &'static str {
+pub(crate) fn hint(outcome: &Outcome) -> &'static str {
     let mut kinds = outcome.requests.failures.keys();
     let only_ended = outcome.status.is_empty()
         && outcome.requests.failed > 0
-        && kinds.all(|kind| ["closed", "reset", "goaway"].contains(kind));
+        && kinds.all(|kind| ["closed", "reset", "goaway"].contains(kind))
+        // A server that ended TLS said why.
+        && !outcome.connections.lost.contains_key("tls");
     match outcome.plan.asked.proxy_protocol {
         None if only_ended => {
             ": every connection ended without a response, as those do of a server that expects the PROXY protocol (type --proxy-protocol v2 for such a one)"

@@ -97,6 +97,8 @@ pub(crate) struct Serve {
     pub(crate) acknowledges: u64,
     /// HTTP/2: SETTINGS_MAX_CONCURRENT_STREAMS. HTTP/3: the streams that QUIC allows at one time.
     pub(crate) streams: Option<u32>,
+    /// HTTP/2: whether it closes a connection on which more come before its SETTINGS are acknowledged.
+    pub(crate) strict: bool,
     /// HTTP/2: SETTINGS_MAX_HEADER_LIST_SIZE. HTTP/3: SETTINGS_MAX_FIELD_SECTION_SIZE.
     pub(crate) section: Option<u32>,
     /// Every so-manieth request is refused by a proof that nothing was done for it; not in HTTP/1.1.
@@ -140,6 +142,7 @@ impl Serve {
             room: usize::MAX,
             acknowledges: u64::MAX,
             streams: None,
+            strict: false,
             section: None,
             refuses: None,
             early: Early::Takes,
@@ -194,6 +197,8 @@ pub(crate) struct Seen {
     pub(crate) unread: usize,
     /// HTTP/2: streams that the client has reset.
     pub(crate) resets: u64,
+    /// HTTP/2: requests that came on one connection before its SETTINGS were acknowledged, at most.
+    pub(crate) unsettled: usize,
     /// PINGs that came over HTTP/2.
     pub(crate) pings: u64,
 }

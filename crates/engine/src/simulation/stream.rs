@@ -18,8 +18,9 @@ pub(super) struct StreamServer {
     serve: Serve,
     is_h2: bool,
     received: Vec<u8>,
-    /// HTTP/2: whether the preface has come.
+    /// HTTP/2: whether the preface has come, and an acknowledgement of the SETTINGS.
     greeted: bool,
+    settled: bool,
     requests: usize,
     answered: usize,
     last_answered: u32,
@@ -67,6 +68,7 @@ impl StreamServer {
             is_h2,
             received: Vec::new(),
             greeted: false,
+            settled: false,
             requests: 0,
             answered: 0,
             last_answered: 0,
@@ -145,6 +147,15 @@ impl StreamServer {
     fn respond(&mut self, id: u32, at: Duration, seen: &mut Seen, planned: &mut Planned) {
         self.requests += 1;
         seen.most_on_one = seen.most_on_one.max(self.requests);
+        if self.is_h2 && !self.settled {
+            seen.unsettled = seen.unsettled.max(self.requests);
+            let allowed = self.serve.streams.unwrap_or(u32::MAX) as usize;
+            if self.serve.strict && self.requests > allowed {
+                self.over = true;
+                planned.push((Duration::ZERO, Happening::End));
+                return;
+            }
+        }
         let delay = self.serve.takes(seen.taken, at);
         if self.is_h2 && self.serve.refuses(self.requests) {
             return self.say(delay, &frame(3, 0, id, &7u32.to_be_bytes()), 0, planned);
@@ -350,6 +361,10 @@ impl StreamServer {
                     Asked::Reset
                 }
                 (4, 0) => Asked::Answer(frame(4, 1, 0, &[])),
+                (4, _) => {
+                    self.settled = true;
+                    Asked::Nothing
+                }
                 (6, 0) => Asked::Ping(payload),
                 _ => Asked::Nothing,
             })

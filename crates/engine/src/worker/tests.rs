@@ -30,6 +30,7 @@ use crate::options::{Options, Version};
 use crate::outcome::Outcome;
 use crate::schedule::Unsent;
 use crate::simulation::{Early, Ending, Latency, Seen, Serve, Simulation, Slow, Story};
+use crate::validity::hint;
 
 fn addresses(count: u16) -> Vec<Address> {
     let address = |port| Address::Ip(([192, 0, 2, 1], port).into());
@@ -156,6 +157,44 @@ fn what_is_due_waits_for_a_worker_that_still_makes_its_connections() {
         assert!((1..=150).contains(&recorder.started), "{version:?}");
         assert_eq!(recorder.failures.total(), 0);
     }
+}
+
+#[test]
+fn no_more_requests_leave_before_the_settings_than_a_server_is_known_to_allow() {
+    for (allowed, strict) in [(5, true), (100, false)] {
+        let serve = Serve {
+            streams: Some(allowed),
+            strict,
+            ..Serve::well()
+        };
+        let options = Options {
+            connections: 2,
+            streams: 32,
+            requests_per_connection: Some(64),
+            ..counted(640, Version::H2c)
+        };
+        let (report, seen) = run(&options, &addresses(1), vec![Story::Serve(serve)]);
+        let recorder = report.unwrap().recorder;
+        let outcome = (recorder.ok, recorder.failures.total(), recorder.retried);
+        assert_eq!(outcome, (640, 0, 0), "{allowed}");
+        // Later connections wait for nothing.
+        assert_eq!(seen.unsettled, 32.min(allowed as usize));
+    }
+}
+
+#[test]
+fn a_server_that_says_why_it_ends_connections_needs_no_guess() {
+    let options = counted(20, Version::H1);
+    let serve = Serve {
+        answers: 0,
+        ..Serve::well()
+    };
+    let (report, _) = run(&options, &addresses(1), vec![Story::Serve(serve)]);
+    let mut outcome = outcome(&options, report.unwrap());
+    assert!(hint(&outcome).contains("PROXY protocol"));
+    // As one that asks for a client certificate does, behind the handshake of TLS 1.3.
+    outcome.connections.lost.insert("tls", 20);
+    assert_eq!(hint(&outcome), "");
 }
 
 #[test]

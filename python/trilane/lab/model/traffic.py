@@ -293,8 +293,9 @@ class Bytes(Record, frozen=True):
     """Field sections received after decompression, counted as those sent, bytes."""
     body_sent: Count
     """Content of requests that the peer's TCP acknowledged, over TLS as the content of records,
-    bytes; over a Unix socket what the kernel had taken, over HTTP/3 what QUIC had taken, within the server's windows, as far as the datagrams sent can
-    carry it: some of it may have waited for the congestion control.
+    bytes; over a Unix socket what the kernel had taken, over HTTP/3 what QUIC had taken, within the
+    server's windows, as far as the datagrams sent can carry it: some of it may have waited for the
+    congestion control.
     """
     body_received: Count
     """Response bodies, bytes."""
@@ -345,8 +346,8 @@ class Cost(Record, frozen=True):
     """One entry per worker."""
     stood_still_s: list[Amount] = field(default_factory=list)
     """For each worker the longest time in which its loop did not come round though it had not asked
-    the kernel to wait (stopped, starved, or too much to do at once), seconds; empty in runs of other
-    clients, and of builds that do not report it.
+    the kernel to wait (stopped, starved, or too much to do at once), seconds; empty in runs of
+    other clients, and of builds that do not report it.
     """
 
 

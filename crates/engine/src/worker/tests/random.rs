@@ -42,6 +42,7 @@ fn serve() -> impl Strategy<Value = Serve> {
                     room,
                     acknowledges: u64::MAX,
                     streams,
+                    strict: false,
                     section,
                     refuses,
                     early,
