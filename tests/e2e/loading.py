@@ -151,6 +151,11 @@ class Running:
         """What Ctrl-C sends, or another signal."""
         self._child.send_signal(number)
 
+    def stop(self) -> None:
+        """Stop it as Ctrl-Z does; it stands still when this returns."""
+        self._child.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self._child.pid, os.WSTOPPED | os.WNOWAIT)
+
     def wait(self, patience_s: float = 120.0) -> Run:
         """Its end; a run that hangs is killed and fails the test."""
         try:

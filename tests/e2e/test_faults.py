@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 import pytest
 
@@ -105,6 +106,23 @@ def test_a_server_that_stops_and_goes_on(own: Own, listener: str) -> None:
     assert "no complete response within 500ms" in failures["timeout"]["example"], failures
     # A server that wakes finds connections that were given up, and requests that were cancelled.
     assert set(failures) <= {"timeout", "handshake_timeout", "closed", "reset", "goaway"}, failures
+
+
+def test_a_load_that_was_stopped_itself(peers: Peers) -> None:
+    url = peers["embedded"].url("h1")
+    running = Watched("--h1", "-c", "1", "-d", "1h", "--warmup", "0s", url)
+    running.until_ok()
+    running.stop()
+    # Meanwhile the server lets some time pass.
+    assert load("-n", "1", urljoin(url, "/delay/300ms")).checked["requests"]["ok"] == 1
+    running.interrupt(signal.SIGCONT)
+    ended = running.until(lambda _: True)
+    running.until_ok(ended.ok)
+    running.interrupt()
+    report = running.wait().checked
+    assert "stood_still" in codes(report)
+    # All but what it would have waited of its own accord.
+    assert max(report["cost"]["stood_still_s"]) >= 0.25
 
 
 def test_a_result_for_a_full_device(peers: Peers) -> None:

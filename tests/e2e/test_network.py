@@ -114,7 +114,8 @@ def test_a_network_is_measured_by_itself(tmp_path: Path) -> None:
     # What a machine that others use makes of it is not known.
     assert done.returncode == (4 if check["verdict"] == "invalid" else 0), done.stderr
     named = [(row["way"], row["property"]) for row in check["properties"]]
-    properties = ["loss", "burst", "packets out of order", "delay", "spread of the delay", "rate"]
+    properties = ["loss", "burst", "packets out of order", "mean delay in order", "delay"]
+    properties += ["spread of the delay", "rate"]
     ways = ("client to server", "server to client")
     assert named == [(way, name) for way in ways for name in properties]
     for row in check["properties"]:

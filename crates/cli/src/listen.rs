@@ -168,6 +168,7 @@ impl ListenArgs {
                     "threads": threads,
                     "versions": {"http": ["h1", "h2c"], "https": ["h1", "h2", "h3"]},
                     "server": SERVER_NAME,
+                    "tcp_congestion_control": server.tcp_congestion(),
                 })
                 .to_string(),
             )?,

@@ -369,11 +369,14 @@ impl Searched {
             (Some(low), None) => {
                 format!("It holds at every rate that was tried, up to {low:.1} requests/s")
             }
-            (None, high) => format!(
-                "It holds at no rate that was tried, down to {:.1} requests/s; below {:.1} a run has too few responses to tell: give it more time (-d)",
-                high.unwrap_or(self.lowest_per_s),
-                self.lowest_per_s
-            ),
+            (None, _) => {
+                let tried = self.trials.iter().map(|trial| trial.rate_per_s);
+                format!(
+                    "It holds at no rate that was tried, down to {:.1} requests/s; below {:.1} a run has too few responses to tell: give it more time (-d)",
+                    tried.reduce(f64::min).unwrap_or(self.lowest_per_s),
+                    self.lowest_per_s
+                )
+            }
         }
     }
 

@@ -20,7 +20,7 @@ pub(crate) struct ServeArgs {
     /// (RFC 8470), as early data can be replayed
     #[arg(long)]
     early_data: bool,
-    /// Congestion control of our side over HTTP/3; that of TCP is the kernel's
+    /// Congestion control of our side over HTTP/3, and over TCP where the kernel allows it
     #[arg(long, value_enum, default_value_t = Controller::Cubic, value_name = "cubic|reno|bbr", hide_possible_values = true)]
     quic_congestion: Controller,
     /// Have each client of HTTP/3 prove its address by a Retry packet first
@@ -57,6 +57,7 @@ pub(crate) fn run(args: &ServeArgs) -> u8 {
             Controller::Reno => Congestion::Reno,
             Controller::Bbr => Congestion::Bbr,
         },
+        same_over_tcp: true,
         retry: args.retry,
         chain_size: args.chain_size.map(|size| size as usize),
         ..args.listen.config()

@@ -45,6 +45,8 @@ pub struct Stream {
     plain: SendQueue,
     /// What goes to the peer, or through the proxy's TLS.
     queue: SendQueue,
+    /// HTTP/2: most streams open before the peer's SETTINGS have come, where it is not the configured number.
+    streams_before_settings: Option<u32>,
     /// HTTP/1.1: whether the reader of the response is behind.
     paused: bool,
     /// Whether the byte stream takes nothing any more.
@@ -69,6 +71,7 @@ impl Stream {
             early: Vec::new(),
             plain: SendQueue::default(),
             queue: SendQueue::default(),
+            streams_before_settings: None,
             paused: false,
             broken: false,
             ended: false,
@@ -79,6 +82,14 @@ impl Stream {
     /// the PROXY protocol. Say so before [`Self::connected`].
     pub fn announce(&mut self, header: Vec<u8>) {
         self.announced = header;
+    }
+
+    /// HTTP/2: the peer has allowed so many streams on an earlier connection, and is taken to allow as many before
+    /// its SETTINGS say so. Where none are sent before these, none are. Say so before [`Self::connected`].
+    pub fn expect_streams(&mut self, allowed: u32) {
+        if self.config.h2.streams_before_settings > 0 {
+            self.streams_before_settings = Some(allowed);
+        }
     }
 
     /// Takes the fields of the answer by which a proxy made the tunnel, once.
@@ -141,7 +152,11 @@ impl Stream {
             Some(_) => &mut self.plain,
             None => &mut self.queue,
         };
-        self.codec = Some(Codec::new(version, &self.config.h2, out.tail()));
+        let mut config = self.config.h2;
+        if let Some(streams) = self.streams_before_settings {
+            config.streams_before_settings = streams;
+        }
+        self.codec = Some(Codec::new(version, &config, out.tail()));
     }
 
     /// Takes what came from the peer; TLS decrypts it in place. Begin where [`Self::restore`] says.

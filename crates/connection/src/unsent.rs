@@ -45,6 +45,11 @@ impl<E: Events> Events for Unsent<'_, E> {
     }
 
     #[inline]
+    fn surplus(&mut self, stream: StreamId, bytes: u64) {
+        self.events.surplus(stream, bytes);
+    }
+
+    #[inline]
     fn end(&mut self, stream: StreamId, trailers: Option<Fields<'_>>) {
         if let waiting @ 1.. = self.plain.of(stream) + self.queue.of(stream) {
             self.events.unsent(stream, waiting);

@@ -183,17 +183,38 @@ impl Arriving {
         1 + behind_the_next as u64
     }
 
-    /// How many are due by `until`, from the next one on.
-    pub(crate) fn due_by(&self, until: u64) -> u64 {
-        let mut rest = self.clone();
-        let mut count = 0;
-        while rest.due.is_some_and(|due| due <= until) {
-            count += 1;
-            rest.advance();
+    /// Passes over all that are due by `until`, and says how many they were. The first of them are counted one by
+    /// one; of many the rate says how many, so that no rate takes longer than another.
+    pub(crate) fn skip(&mut self, until: u64) -> u64 {
+        let mut count = self.pass(until, COUNTED);
+        if count == COUNTED {
+            // What rounding makes of the last of them is seen when they are looked at.
+            let many = self.expected_by(until).saturating_sub(2);
+            self.next += many as f64 * self.step;
+            self.settle();
+            count += many + self.pass(until, u64::MAX);
         }
         count
     }
+
+    /// Passes over those that are due by `until`, one by one, `at_most` of them.
+    fn pass(&mut self, until: u64, at_most: u64) -> u64 {
+        let mut count = 0;
+        while count < at_most && self.due.is_some_and(|due| due <= until) {
+            count += 1;
+            self.advance();
+        }
+        count
+    }
+
+    /// How many are due by `until`, from the next one on.
+    pub(crate) fn due_by(&self, until: u64) -> u64 {
+        self.clone().skip(until)
+    }
 }
+
+/// Arrivals that are counted one by one before the rate is asked how many there are.
+const COUNTED: u64 = 10_000;
 
 impl Plan {
     /// The arrivals of worker `index` in the open model, where any of its connections may carry them.
@@ -383,6 +404,24 @@ mod tests {
         let (until, expected) = (100_000_000_000, 100_000);
         assert!(random.expected_by(until).abs_diff(expected) <= 2);
         assert!(random.due_by(until).abs_diff(expected) < 1500);
+    }
+
+    #[test]
+    fn many_that_are_due_are_counted_as_few_are() {
+        for kind in [Arrivals::Constant, Arrivals::Poisson] {
+            // A slip of the keyboard: `-R 500m` over ten seconds.
+            let slip = Arriving::constant(500e6, kind, 0, 2);
+            let due = slip.due_by(10_000_000_000);
+            assert!(due.abs_diff(2_500_000_000) < 1000, "{kind:?}: {due}");
+        }
+        let stages = [stage(10, 1000.0), stage(20, 1000.0), stage(10, 0.0)];
+        for until in [1, 12_000_000_000, 12_345_678_901, 50_000_000_000] {
+            let mut skipping = Arriving::stages(&stages, Arrivals::Constant, 0, 1);
+            let mut passing = skipping.clone();
+            let one_by_one = passing.pass(until, u64::MAX);
+            assert_eq!(skipping.skip(until), one_by_one);
+            assert_eq!(skipping.due(), passing.due());
+        }
     }
 
     #[test]

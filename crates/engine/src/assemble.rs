@@ -67,6 +67,8 @@ pub(crate) struct Machine {
     pub(crate) started_at: SystemTime,
     pub(crate) dns: Duration,
     pub(crate) steal: f64,
+    /// The share of its processors that other programs took, where that is known.
+    pub(crate) others: Option<f64>,
     pub(crate) interrupted: bool,
     pub(crate) peak_rss_bytes: Option<u64>,
 }
@@ -77,6 +79,7 @@ impl Machine {
         self.started_at = self.started_at.min(other.started_at);
         self.dns = self.dns.max(other.dns);
         self.steal = self.steal.max(other.steal);
+        self.others = self.others.into_iter().chain(other.others).reduce(f64::max);
         self.interrupted |= other.interrupted;
         let both = self.peak_rss_bytes.zip(other.peak_rss_bytes);
         self.peak_rss_bytes = both.map(|(one, more)| one.saturating_add(more));
@@ -126,6 +129,7 @@ impl Totals<'_> {
             first,
             used,
             busy,
+            stood_still_s,
             iterations,
             origins,
             measured,
@@ -238,6 +242,7 @@ impl Totals<'_> {
                 syscalls: Some(recorder.traffic.syscalls),
                 peak_rss_bytes: machine.peak_rss_bytes,
                 busy,
+                stood_still_s,
             },
             windows,
             slowest: recorder.slowest.told(),
@@ -256,6 +261,7 @@ impl Totals<'_> {
                 concurrency,
                 unsent: unsent.waiting,
                 steal: machine.steal,
+                others: machine.others,
                 udp_drops: recorder.traffic.datagrams_dropped,
                 cut_short: cut_short.as_deref(),
             },
@@ -512,6 +518,7 @@ mod tests {
             first: FirstResponse::default(),
             used: Spent::default(),
             measured: 1_000_000_000,
+            stood_still: 0,
             unsent: Unsent::default(),
             cut_short: None,
         };
@@ -519,6 +526,7 @@ mod tests {
             started_at: SystemTime::UNIX_EPOCH,
             dns: Duration::ZERO,
             steal: 0.0,
+            others: None,
             interrupted: false,
             peak_rss_bytes: None,
         };

@@ -509,7 +509,9 @@ pub(crate) fn transport(
                 connection_window: options.connection_window,
                 max_streams: options.streams as u32,
                 max_frame: options.max_frame_size,
-                awaits_settings: is_socket,
+                // A server may allow as few, and close the connection of who opens more. Later connections open
+                // as many as it has allowed before.
+                streams_before_settings: u32::from(!is_socket),
                 ..h2::Config::default()
             },
             phase_timeout: Some(options.connect_timeout),

@@ -154,6 +154,8 @@ pub(crate) struct Context<'p> {
     /// The number, over all threads, of the next connection that says whose it is.
     pub(crate) announced: usize,
     pub(crate) in_flight: InFlight,
+    /// For each origin the streams that its server allowed on the connection that told last, over HTTP/2.
+    pub(crate) streams_allowed: Vec<Option<u32>>,
     /// For each origin, since when some connection to it has had room for a request; open model. None: none
     /// has, or the room came in this turn.
     pub(crate) room_since: Vec<Option<u64>>,
@@ -191,6 +193,7 @@ impl<'p> Context<'p> {
             learned: Learned::default(),
             announced: 0,
             in_flight: InFlight::default(),
+            streams_allowed: vec![None; plan.origins.len()],
             room_since: vec![None; plan.origins.len()],
             holding: false,
             stopping: false,

@@ -8,6 +8,8 @@ use nix::time::ClockId;
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
+use crate::sys::clock_ticks_per_s;
+
 /// What one thread has used since it began.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ThreadUse {
@@ -77,8 +79,13 @@ impl ServerClocks {
         pids.iter().map(clock).collect::<Result<_, _>>().map(Self)
     }
 
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Seconds since they began; `None` where there are none, or one has ended.
-    fn now(&self) -> Option<f64> {
+    pub(crate) fn now(&self) -> Option<f64> {
         let times = self.0.iter().map(|clock| {
             let time = clock.now().ok()?;
             Some(Duration::from(time).as_secs_f64())
@@ -120,6 +127,13 @@ impl Spent {
     }
 }
 
+/// Processor time of this process, in seconds.
+pub(crate) fn process_cpu_s() -> Option<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
+    let both = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Some(both as f64 / 1e6)
+}
+
 /// Most resident memory of the process, in bytes.
 pub(crate) fn peak_rss_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -138,6 +152,8 @@ pub(crate) fn peak_rss_bytes() -> Option<u64> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MachineTime {
     total: u64,
+    /// In programs, in user and system mode: time for interrupts belongs to none.
+    programs: u64,
     steal: u64,
 }
 
@@ -154,8 +170,19 @@ impl MachineTime {
         // user nice system idle iowait irq softirq steal; guest time is within user.
         Some(Self {
             total: ticks.iter().take(8).sum(),
+            programs: ticks.iter().take(3).sum(),
             steal: *ticks.get(7)?,
         })
+    }
+
+    /// The share of processor time that programs took since `earlier`, but for those that took `ours_s`
+    /// seconds; `None` where no time has passed.
+    pub(crate) fn others_since(self, earlier: Self, ours_s: f64) -> Option<f64> {
+        let ticks_per_s = clock_ticks_per_s()?;
+        let total = self.total.checked_sub(earlier.total).filter(|&n| n > 0)?;
+        let programs = self.programs.saturating_sub(earlier.programs);
+        let others = (programs as f64 - ours_s * ticks_per_s) / total as f64;
+        Some(others.clamp(0.0, 1.0))
     }
 
     /// The share of processor time that other machines of the host took since `earlier`.
@@ -182,6 +209,21 @@ mod tests {
         }
         assert!(ThreadUse::now().since(before).cpu_s() >= 0.01);
         assert!(peak_rss_bytes().unwrap() > 1 << 20);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_others() {
+        let ticks_per_s = clock_ticks_per_s().unwrap() as u64;
+        let at = |total_s, programs_s| MachineTime {
+            total: total_s * ticks_per_s,
+            programs: programs_s * ticks_per_s,
+            steal: 0,
+        };
+        let others = |ours_s| at(20, 10).others_since(at(10, 4), ours_s);
+        assert_eq!(others(2.0), Some(0.4));
+        // The kernel counts the time of a process more finely than that of all.
+        assert_eq!(others(6.5), Some(0.0));
+        assert_eq!(at(10, 4).others_since(at(10, 4), 0.0), None);
     }
 
     #[test]

@@ -32,6 +32,8 @@ struct Stream {
     content: u64,
     unsent: u64,
     crc: u32,
+    /// Bytes that came behind its response and belong to none.
+    surplus: u32,
     status: u16,
     attempts: u8,
     live: bool,
@@ -71,6 +73,8 @@ pub(crate) struct Exchanges {
     /// Whether its first response, and its first request, are still to come.
     unanswered: bool,
     unused: bool,
+    /// Bytes of content of the largest request that any has carried.
+    largest_content: u64,
     /// Requests that were sent on it in early data.
     sent_early: u64,
     /// Whether a connection that has carried what it may stays for a ticket, and until when the
@@ -104,6 +108,7 @@ impl Exchanges {
             content: 0,
             unsent: 0,
             crc: 0,
+            surplus: 0,
             status: 0,
             attempts: 0,
             live: false,
@@ -119,6 +124,7 @@ impl Exchanges {
             began: 0,
             unanswered: false,
             unused: false,
+            largest_content: 0,
             sent_early: 0,
             stays: plan.resumption,
             staying_until: 0,
@@ -192,6 +198,7 @@ impl Exchanges {
         self.events.open(id.slot);
         self.visits.open(id.slot, pending.user);
         self.sent_early += u64::from(early);
+        self.largest_content = self.largest_content.max(content);
         let start = if pending.start == 0 {
             now
         } else {
@@ -214,6 +221,7 @@ impl Exchanges {
             content,
             unsent: 0,
             crc: 0,
+            surplus: 0,
             status: 0,
             attempts: pending.attempts + 1,
             live: true,
@@ -333,9 +341,42 @@ impl Exchanges {
         self.events.data(plan, id, bytes, (start, now), counts);
     }
 
+    /// Bytes of content of the largest request so far.
+    #[inline]
+    pub(crate) fn largest_content(&self) -> u64 {
+        self.largest_content
+    }
+
+    /// Bytes of content of the requests in flight.
+    pub(crate) fn content(&self) -> u64 {
+        let live = self.slots.iter().filter(|stream| stream.live);
+        live.map(|stream| stream.content).sum()
+    }
+
+    /// The request that is alone on its connection has content, `bytes` of which at most the peer has not
+    /// acknowledged.
+    pub(crate) fn unacknowledged(&mut self, bytes: u64) {
+        for stream in self.slots.iter_mut().filter(|stream| stream.live) {
+            stream.unsent = bytes.min(stream.content);
+        }
+    }
+
     /// The response ends, and so much of the request's content has not left.
     pub(crate) fn unsent(&mut self, id: StreamId, bytes: u64) {
         self.slots[id.slot as usize].unsent += bytes;
+    }
+
+    /// So many bytes came behind the response, which is about to end, and belong to none.
+    #[cold]
+    pub(crate) fn surplus(&mut self, id: StreamId, bytes: u64) {
+        self.slots[id.slot as usize].surplus = u32::try_from(bytes).unwrap_or(u32::MAX);
+    }
+
+    /// What is wrong with a response that has ended, where bytes came behind it.
+    #[inline]
+    pub(crate) fn broken(&self, id: StreamId) -> Option<String> {
+        let surplus = self.slots[id.slot as usize].surplus;
+        (surplus > 0).then(|| surplus_text(surplus))
     }
 
     /// The request failed: it is sent again where the peer proved that it did not process it, else
@@ -366,6 +407,13 @@ impl Exchanges {
             None => format!("{error}{goaway}"),
         });
     }
+}
+
+#[cold]
+fn surplus_text(bytes: u32) -> String {
+    format!(
+        "{bytes} bytes came behind the complete response: it was longer than its head says, or another one that nobody asked for"
+    )
 }
 
 /// The sink of one call of `receive`. With `FULL` fields are decoded and bodies summed.
@@ -411,6 +459,10 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
         self.exchanges.unsent(id, bytes);
     }
 
+    fn surplus(&mut self, id: StreamId, bytes: u64) {
+        self.exchanges.surplus(id, bytes);
+    }
+
     #[inline]
     fn end(&mut self, id: StreamId, _trailers: Option<Fields<'_>>) {
         let stream = self.exchanges.slots[id.slot as usize];
@@ -426,6 +478,13 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
             self.tally.recorder.early.add(stream.content, unsent);
         }
         let status = stream.status;
+        if let Some(text) = self.exchanges.broken(id) {
+            self.tally.no_body(request);
+            let kind = FailureKind::Protocol;
+            let recorder = &mut self.tally.recorder;
+            recorder.failed(kind, self.now, Some(stream.at), || text);
+            return;
+        }
         if !self.tally.plan.accepts(request, status) {
             if stream.early && status == TOO_EARLY {
                 let recorder = &mut self.tally.recorder;

@@ -84,9 +84,24 @@ impl Gate {
         )
     }
 
-    /// The same of what is to hold.
+    /// The same of what is to hold: a time or a share stays below its limit, a rate above.
     pub fn parse_goal(text: &str) -> Result<Self, GateError> {
-        Self::parse_as(text, "--search 'p99<10ms, error_rate<0.1%'")
+        let example = "--search 'p99<10ms, error_rate<0.1%'";
+        let goal = Self::parse_as(text, example)?;
+        let is_rate = matches!(
+            goal.measure,
+            Measure::Rate | Measure::ReceivedRate | Measure::SentRate
+        );
+        if goal.above == is_rate {
+            return Ok(goal);
+        }
+        let other = match goal.above {
+            true => goal.text.replacen('>', "<", 1),
+            false => goal.text.replacen('<', ">", 1),
+        };
+        Err(GateError(format!(
+            "{text:?}: a search looks for the highest rate at which this holds, and the higher the rate the sooner it holds: type {other:?} for what has to hold, as in {example}"
+        )))
     }
 
     fn parse_as(text: &str, example: &str) -> Result<Self, GateError> {
@@ -107,6 +122,9 @@ impl Gate {
             Measure::Rate | Measure::ReceivedRate | Measure::SentRate => units::rate(value),
             Measure::Failed | Measure::Shed => units::count(value).map(|count| count as f64),
             Measure::ErrorRate => share(value),
+            _ if value.parse::<f64>().is_ok_and(|number| number != 0.0) => Err(format!(
+                "{value} has no unit: type {value}ms for milliseconds or {value}s for seconds"
+            )),
             _ => units::time(value).map(|time| time.as_secs_f64()),
         };
         Ok(Self {
@@ -292,6 +310,39 @@ mod tests {
         assert_eq!(Gate::parse("message_p99 > 5ms").unwrap().limit, 0.005);
         assert_eq!(Gate::parse("received_rate<1k").unwrap().limit, 1000.0);
         assert!(Gate::parse("failed>=1").unwrap().or_equal);
+    }
+
+    #[test]
+    fn a_time_without_a_unit_may_be_either() {
+        for parse in [Gate::parse, Gate::parse_goal] {
+            let message = parse("p99<10").unwrap_err().to_string();
+            let both = message.contains("10ms") && message.contains("10s");
+            assert!(both, "{message}");
+        }
+        assert_eq!(Gate::parse("max>0").unwrap().limit, 0.0);
+    }
+
+    #[test]
+    fn what_has_to_hold_has_a_direction() {
+        for goal in [
+            "p99<10ms",
+            "p50<=1s",
+            "error_rate<1%",
+            "failed<1",
+            "rate>=1k",
+        ] {
+            assert!(Gate::parse_goal(goal).is_ok(), "{goal}");
+        }
+        for (goal, other) in [
+            ("p99>10ms", "p99<10ms"),
+            ("error_rate >= 1%", "error_rate<=1%"),
+            ("rate<1000", "rate>1000"),
+            ("cpu>1us", "cpu<1us"),
+        ] {
+            let message = Gate::parse_goal(goal).unwrap_err().to_string();
+            assert!(message.contains(other), "{message}");
+            assert!(Gate::parse(goal).is_ok(), "a gate may be either");
+        }
     }
 
     #[test]

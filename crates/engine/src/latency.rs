@@ -243,6 +243,21 @@ pub struct Summary {
     pub max: Option<f64>,
 }
 
+impl Summary {
+    /// The quantiles by name, with their share of all samples.
+    pub(crate) fn quantiles(&self) -> [(&'static str, f64, Option<f64>); 7] {
+        [
+            ("p50", 0.5, self.p50),
+            ("p75", 0.75, self.p75),
+            ("p90", 0.9, self.p90),
+            ("p95", 0.95, self.p95),
+            ("p99", 0.99, self.p99),
+            ("p99.9", 0.999, self.p99_9),
+            ("p99.99", 0.9999, self.p99_99),
+        ]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

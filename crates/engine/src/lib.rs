@@ -37,6 +37,7 @@ mod io;
 mod latency;
 mod link;
 mod listed;
+mod neighbours;
 mod options;
 mod origin;
 mod outcome;

@@ -108,7 +108,8 @@ impl Link {
         let system = &mut *context.system;
         match &plan.origins[self.exchanges.origin()].transport {
             Transport::Stream(config) => {
-                let tcp = Tcp::open(place, peer, source, config, plan, now, system)?;
+                let allowed = context.streams_allowed[self.exchanges.origin()];
+                let tcp = Tcp::open(place, peer, source, config, plan, allowed, now, system)?;
                 self.io = Io::Tcp(tcp);
                 Ok(())
             }
@@ -274,7 +275,7 @@ impl Link {
     pub(crate) fn count(&mut self, context: &mut Context<'_>) {
         match &mut self.io {
             Io::None => (),
-            Io::Tcp(tcp) => tcp.count(context),
+            Io::Tcp(tcp) => tcp.count(&self.exchanges, context),
             Io::Quic(quic) => quic.count(context),
         }
     }

@@ -203,7 +203,7 @@ pub struct EarlyResponses {
     pub count: u64,
     /// Bytes of content of their requests.
     pub body_bytes: u64,
-    /// How much of it had left by then.
+    /// How much of it had been sent by then, as [`Bytes::body_sent`] counts.
     pub body_sent: u64,
 }
 
@@ -464,8 +464,8 @@ pub struct Bytes {
     pub header_received_encoded: u64,
     /// Field sections received, uncompressed, in every version alike.
     pub header_received_decoded: u64,
-    /// Content of requests that was handed to the kernel, over TLS as the content of records. HTTP/3:
-    /// what QUIC had taken, which the server's windows allow, as far as the datagrams that were sent
+    /// Content of requests that the peer's TCP acknowledged, over TLS as the content of records; over a
+    /// Unix socket what the kernel had taken. HTTP/3: what QUIC had taken, which the server's windows allow, as far as the datagrams that were sent
     /// can carry it; some of it may have waited for the congestion control.
     pub body_sent: u64,
     /// Response bodies.
@@ -505,6 +505,9 @@ pub struct Cost {
     pub peak_rss_bytes: Option<u64>,
     /// For each worker the share of the window in which it ran or was ready to run, 0…1.
     pub busy: Vec<f64>,
+    /// For each worker the longest time of the window, in seconds, in which its loop did not come round though
+    /// it had not asked the kernel to wait: it was stopped, starved, or had too much to do at once.
+    pub stood_still_s: Vec<f64>,
 }
 
 /// A tenth of a second of the measured part.

@@ -387,6 +387,15 @@ impl Plan {
         self.sends_when_due() || self.requests_per_connection.is_some()
     }
 
+    /// How long the requests take at their rate that a run of the open model is to send, in nanoseconds, where
+    /// their number ends it.
+    pub(crate) fn least_length(&self) -> Option<u64> {
+        match (self.model, self.requests) {
+            (Model::Open(rate), Some(requests)) => Some((requests as f64 / rate * 1e9) as u64),
+            _ => None,
+        }
+    }
+
     /// Whether requests are due at a time, and not whenever a stream is free.
     pub(crate) fn sends_when_due(&self) -> bool {
         self.model != Model::Closed || self.scenario.is_some() || self.has_several_origins()

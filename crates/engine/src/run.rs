@@ -14,6 +14,7 @@ use crate::control::Control;
 use crate::cost::{MachineTime, peak_rss_bytes};
 use crate::failure::FailureKind;
 use crate::io;
+use crate::neighbours::Neighbours;
 use crate::outcome::{Outcome, WindowOut};
 use crate::plan::{Model, Plan};
 use crate::record::Window;
@@ -101,6 +102,7 @@ pub(crate) fn carry_out(
     begin()?;
     let started_at = SystemTime::now();
     let machine_before = MachineTime::now();
+    let neighbours = Neighbours::new(plan, &addresses);
 
     let clock = Clock(Instant::now());
     let (sender, receiver) = mpsc::channel();
@@ -161,6 +163,7 @@ pub(crate) fn carry_out(
         steal: machine_before
             .and_then(|before| Some(MachineTime::now()?.steal_since(before)))
             .unwrap_or(0.0),
+        others: neighbours.and_then(|neighbours| neighbours.share()),
         interrupted: control.was_interrupted(),
         peak_rss_bytes: peak_rss_bytes(),
     };

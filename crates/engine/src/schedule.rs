@@ -196,23 +196,21 @@ impl Schedule {
             Due::Each(all) => all.get_mut(lane as usize)?,
             Due::Assigned(assigned) => return assigned.waiting[lane as usize].pop_front(),
         };
-        let intended = loop {
-            if self.left == Some(0) {
-                return None;
-            }
-            let due = self.begun? + arriving.due()?;
-            if due > now {
-                return None;
-            }
-            arriving.advance();
-            if self.latest.is_none_or(|latest| now - due <= latest) {
-                break due;
-            }
-            self.shed += 1;
-            if let Some(left) = &mut self.left {
-                *left -= 1;
-            }
-        };
+        let begun = self.begun?;
+        // Whatever leaves now and was due before this would be too late.
+        let too_late = self
+            .latest
+            .and_then(|latest| now.saturating_sub(begun).checked_sub(latest + 1));
+        if let Some(until) = too_late {
+            let shed = arriving.skip(until).min(self.left.unwrap_or(u64::MAX));
+            self.shed += shed;
+            self.left = self.left.map(|left| left - shed);
+        }
+        let intended = begun + arriving.due()?;
+        if intended > now || self.left == Some(0) {
+            return None;
+        }
+        arriving.advance();
         let turns = self.turns_at_each.get_mut(lane as usize);
         let request = turns.unwrap_or(&mut self.turns).take();
         Some(self.numbered(request, intended))

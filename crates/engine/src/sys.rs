@@ -46,6 +46,22 @@ pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> Option<TcpInfo> {
     })
 }
 
+/// Ticks in a second of what `/proc/stat` tells (proc_stat(5)).
+pub(crate) fn clock_ticks_per_s() -> Option<f64> {
+    // SAFETY: it takes a number and returns one.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    (ticks > 0).then_some(ticks as f64)
+}
+
+/// Bytes that TCP was given and the peer has not acknowledged (SIOCOUTQ); `None` where the kernel does not
+/// tell.
+pub(crate) fn unacknowledged(fd: BorrowedFd<'_>) -> Option<u64> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: TIOCOUTQ, which SIOCOUTQ is another name of, writes one int, and `fd` is open for the call.
+    let status = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) };
+    (status == 0).then(|| u64::try_from(bytes).ok()).flatten()
+}
+
 /// Datagrams that the kernel dropped because the buffer of the socket was full (SO_MEMINFO), since the
 /// socket was made; `None` where the kernel does not tell.
 pub(crate) fn dropped_datagrams(fd: BorrowedFd<'_>) -> Option<u32> {

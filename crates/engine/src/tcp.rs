@@ -23,6 +23,10 @@ use crate::refill::refill;
 use crate::route::Address;
 use crate::sys::TcpInfo;
 
+/// Content of a request that leaves with its head, however soon the answer comes: as much as the initial
+/// window allows (RFC 6928), in bytes.
+const INITIAL_WINDOW: u64 = 14_600;
+
 /// One TCP connection.
 #[derive(Debug)]
 pub(crate) struct Tcp {
@@ -55,6 +59,7 @@ impl Tcp {
         source: Option<SocketAddr>,
         config: &Arc<StreamConfig>,
         plan: &Plan,
+        streams_allowed: Option<u32>,
         now: Instant,
         system: &mut dyn System,
     ) -> Result<Self, Gone> {
@@ -69,11 +74,15 @@ impl Tcp {
             }
             _ => unmade(failed, source),
         })?;
+        let mut stream = Stream::new(Arc::clone(config), now);
+        if let Some(allowed) = streams_allowed {
+            stream.expect_streams(allowed);
+        }
         Ok(Self {
             place,
             peer: peer.clone(),
             is_proxy: config.tunnel.is_some(),
-            stream: Stream::new(Arc::clone(config), now),
+            stream,
             blocked: false,
             held: false,
             spoke: false,
@@ -221,6 +230,7 @@ impl Tcp {
         let instant = context.system.now();
         let now = context.clock.at(instant);
         let since = self.stream.since();
+        self.look_at_upload(exchanges, context);
         let stream = &mut self.stream;
         let buffer = context.system.received();
         let begin = stream.restore(buffer, HEADROOM);
@@ -243,9 +253,32 @@ impl Tcp {
         exchanges: &mut Exchanges,
         context: &mut Context<'_>,
     ) -> Result<(), Gone> {
+        self.look_at_upload(exchanges, context);
         let (now, stream) = (context.now(), &mut self.stream);
         with_sink!(context, exchanges, now, None, sink => stream.discard(count as u64, sink));
         self.read_on(now, exchanges, context)
+    }
+
+    /// Over HTTP/1.1 the kernel takes megabytes at once: what has reached the server of a large upload as its
+    /// answer comes is what TCP says of it. Over HTTP/2 the server's windows bound what the kernel is given.
+    #[inline]
+    fn look_at_upload(&self, exchanges: &mut Exchanges, context: &mut Context<'_>) {
+        if exchanges.largest_content() > INITIAL_WINDOW
+            && self.stream.version() == Some(connection::Version::H1)
+            && exchanges.content() > INITIAL_WINDOW
+        {
+            exchanges.unacknowledged(self.unacknowledged(context));
+        }
+    }
+
+    /// Bytes that were sent and that the other end has not acknowledged; 0 where nobody tells.
+    fn unacknowledged(&self, context: &mut Context<'_>) -> u64 {
+        // Of a Unix socket the kernel tells what its buffers take.
+        if self.peer.ip().is_none() {
+            return 0;
+        }
+        context.tally.recorder.traffic.syscalls += 1;
+        context.system.unacknowledged(self.place).unwrap_or(0)
     }
 
     /// What has come has been taken.
@@ -382,7 +415,12 @@ impl Tcp {
                 break;
             }
         }
-        context.in_flight.count(exchanges, self.streams_allowed());
+        let allowed = self.streams_allowed();
+        if let Some(allowed) = allowed {
+            let allowed = u32::try_from(allowed).unwrap_or(u32::MAX);
+            context.streams_allowed[exchanges.origin()] = Some(allowed);
+        }
+        context.in_flight.count(exchanges, allowed);
         if exchanges.may_close(now, || self.stream.awaits_ticket()) {
             self.say_goodbye(context);
             return Err(Gone::Spent);
@@ -478,14 +516,24 @@ impl Tcp {
     }
 
     /// Adds what kernel and connection counted since the last reading, and what is known of the peer.
-    pub(crate) fn count(&mut self, context: &mut Context<'_>) {
-        let content = self.stream.content_sent();
-        context.tally.recorder.traffic.body_sent += content - self.content_counted;
-        self.content_counted = content;
+    pub(crate) fn count(&mut self, exchanges: &Exchanges, context: &mut Context<'_>) {
+        let new = self.stream.content_sent() - self.content_counted;
+        if new > 0 {
+            // Behind an answer that came early there may be no other request.
+            let at_most = match exchanges.content() {
+                0 => new,
+                in_flight => new.min(in_flight),
+            };
+            let arrived = new - self.unacknowledged(context).min(at_most);
+            context.tally.recorder.traffic.body_sent += arrived;
+            self.content_counted += arrived;
+        }
         if let Some(settings) = self.stream.h2().map(|h2| h2.peer_settings())
             && settings.received
         {
             context.learned.h2 = Some(settings);
+            let allowed = settings.max_concurrent_streams.unwrap_or(u32::MAX);
+            context.streams_allowed[exchanges.origin()] = Some(allowed);
         }
         let Some(info) = context.system.tcp_info(self.place) else {
             return;

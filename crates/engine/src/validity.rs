@@ -51,6 +51,10 @@ pub enum Code {
     Unsent,
     /// A worker had little processor time left, or none.
     WorkerBusy,
+    /// A worker stood still for a while: requests waited for it, and not for the server.
+    StoodStill,
+    /// Other programs of the machine took processor time.
+    OthersBusy,
     /// Datagrams were lost in our own buffers.
     DatagramsDropped,
     /// Other machines of the host took processor time.
@@ -117,12 +121,19 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) concurrency: Concurrency,
     pub(crate) unsent: u64,
     pub(crate) steal: f64,
+    pub(crate) others: Option<f64>,
     pub(crate) udp_drops: u64,
     pub(crate) cut_short: Option<&'a str>,
 }
 
 /// A worker above this share of a processor was the bottleneck.
 const SATURATED: f64 = 0.95;
+
+/// A worker that stood still for as long, in seconds, may have made requests wait.
+const STOOD_STILL: f64 = 0.05;
+
+/// Other programs that took a larger share of all processors slow down client or server.
+const OTHERS_BUSY: f64 = 0.05;
 
 pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
     let mut reasons = Vec::new();
@@ -241,7 +252,10 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
         };
         // A search asks for rates with many digits.
         let told = (asked * 10.0).round() / 10.0;
-        let is_short = reached < 0.99 * asked - spread;
+        // Where their number ends the run, its time has the last of the responses in it.
+        let on_time = |high: Option<High>| high.is_some_and(|high| high.seconds <= 0.001);
+        let is_tail = plan.requests.is_some() && on_time(late) && on_time(queued);
+        let is_short = reached < 0.99 * asked - spread && !is_tail;
         // An invalid verdict is for what we did: a server that cannot follow is a result.
         if is_short && late.is_none_or(|late| late.seconds > 0.001) {
             let late = late.unwrap_or_default();
@@ -331,6 +345,7 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             format!("a worker was {:.0} % busy{what}", busiest * 100.0),
         ));
     }
+    reasons.extend(stood_still(outcome, around));
     let drops = around.udp_drops;
     if let Some(received) = outcome.bytes.datagrams_received
         && drops as f64 > 0.001 * received as f64
@@ -352,6 +367,17 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             format!(
                 "other machines of the host took {:.1} % of the processor time",
                 around.steal * 100.0
+            ),
+        ));
+    }
+    if let Some(share) = around.others.filter(|&share| share > OTHERS_BUSY) {
+        reasons.push(Reason::new(
+            Verdict::Suspect,
+            Code::OthersBusy,
+            [("busy_percent", share * 100.0)],
+            format!(
+                "other programs took {:.0} % of this machine's CPU (name those of the server by --server-pid)",
+                share * 100.0
             ),
         ));
     }
@@ -439,12 +465,52 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
     }
 }
 
+/// A worker that stood still for long: invalid where a quantile that is told is its doing, as there are enough
+/// requests that waited for it, and the quantile is not so much longer that it is the server's.
+fn stood_still(outcome: &Outcome, around: &Circumstances<'_>) -> Option<Reason> {
+    let longest = outcome.cost.stood_still_s.iter().copied();
+    let longest = longest.fold(0.0, f64::max);
+    if longest < STOOD_STILL {
+        return None;
+    }
+    let latency = &outcome.latency;
+    let summary = &latency
+        .response
+        .as_ref()
+        .unwrap_or(&latency.service)
+        .summary;
+    let due = around.rate_asked.map_or(0.0, |rate| rate * longest);
+    let waited = (around.concurrency.at_most as f64 + due) / outcome.plan.threads as f64;
+    let share = waited.max(1.0) / summary.count.max(1) as f64;
+    let reached = summary.quantiles().into_iter().find(|&(_, q, seconds)| {
+        let is_told = seconds.is_some_and(|s| (longest / 4.0..=2.0 * longest).contains(&s));
+        is_told && share >= 1.0 - q
+    });
+    let told = match longest {
+        1.0.. => format!("{longest:.1} s"),
+        _ => format!("{:.0} ms", longest * 1e3),
+    };
+    let stood = format!("a worker stood still for {told} (stopped, or without a processor)");
+    let numbers = [("stood_still_ms", longest * 1e3)];
+    Some(match reached {
+        Some((name, ..)) => Reason::new(
+            Verdict::Invalid,
+            Code::StoodStill,
+            numbers,
+            format!("{stood}: latencies from {name} on are its own, not the server's"),
+        ),
+        None => Reason::new(Verdict::Suspect, Code::StoodStill, numbers, stood),
+    })
+}
+
 /// What may be the matter where no request was answered as expected.
-fn hint(outcome: &Outcome) -> &'static str {
+pub(crate) fn hint(outcome: &Outcome) -> &'static str {
     let mut kinds = outcome.requests.failures.keys();
     let only_ended = outcome.status.is_empty()
         && outcome.requests.failed > 0
-        && kinds.all(|kind| ["closed", "reset", "goaway"].contains(kind));
+        && kinds.all(|kind| ["closed", "reset", "goaway"].contains(kind))
+        // A server that ended TLS said why.
+        && !outcome.connections.lost.contains_key("tls");
     match outcome.plan.asked.proxy_protocol {
         None if only_ended => {
             ": every connection ended without a response, as those do of a server that expects the PROXY protocol (type --proxy-protocol v2 for such a one)"

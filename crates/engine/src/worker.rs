@@ -1,6 +1,7 @@
 //! One thread: its connections, its schedule, its counts. Nothing is shared with other workers but
 //! a few counters that are touched ten times a second.
 
+mod lapses;
 mod limits;
 mod origins;
 mod pacing;
@@ -39,6 +40,7 @@ use crate::standstill::Standstill;
 use crate::tally::Tally;
 use crate::turns::Rest;
 
+use lapses::Lapses;
 pub(crate) use report::Report;
 
 /// How often reconnections and the stop signal are looked at.
@@ -73,6 +75,7 @@ pub(crate) struct Worker<'p> {
     stage: Stage,
     /// The place whose datagrams have been taken and not yet been answered.
     unanswered: Option<u32>,
+    lapses: Lapses,
     /// Where runs take turns: when this one had nothing to do.
     rest: Option<Rest>,
     used_before: Spent,
@@ -147,6 +150,7 @@ impl<'p> Worker<'p> {
             keepalives: plan.keepalive.map(|_| Deadlines::new(connections)),
             stage: Stage::new(plan),
             unanswered: None,
+            lapses: Lapses::default(),
             rest: plan.in_turn.map(|_| Rest::default()),
             used_before: Spent::default(),
             used_in_window: Spent::default(),
@@ -175,7 +179,7 @@ impl<'p> Worker<'p> {
         let mut next_tick = now;
         let mut next_publish = now;
         loop {
-            let cut_short = self.boundaries(now)?;
+            let cut_short = self.boundaries(&mut now)?;
             if let Some(reason) = cut_short {
                 return Ok((now, reason));
             }
@@ -197,7 +201,10 @@ impl<'p> Worker<'p> {
             }
             self.answer()?;
             self.answer_several()?;
+            // Nobody wanted to wait for longer.
+            let due = wake.max(now);
             now = self.context.now();
+            self.lapses.turn(due, now, self.context.holding);
             self.fire_timers(now)?;
             self.follow_stages(now)?;
             self.send_due(now)?;
@@ -217,7 +224,7 @@ impl<'p> Worker<'p> {
     }
 
     /// Ends the warm-up, a window or the run; says why where the run is over.
-    fn boundaries(&mut self, mut now: u64) -> Result<Option<Option<String>>, RunError> {
+    fn boundaries(&mut self, now: &mut u64) -> Result<Option<Option<String>>, RunError> {
         if self.control.is_stopped() {
             if let Some(error) = self.control.fatal() {
                 return Err(error);
@@ -232,18 +239,18 @@ impl<'p> Worker<'p> {
             self.stage.begin(begun);
             self.begin_counting_connections(begun);
         }
-        if self.stage.ends_warmup(now) {
+        if self.stage.ends_warmup(*now) {
             // Takes a system call for each connection, which is no time of the measurement's.
             self.begin_measuring_resources();
-            now = self.context.now();
+            *now = self.context.now();
         }
         loop {
-            match self.stage.advance(now) {
+            match self.stage.advance(*now) {
                 Change::Nothing => break,
                 Change::Over => return Ok(Some(None)),
-                Change::WindowEnded(length) => self.hand_over_window(now, length),
+                Change::WindowEnded(length) => self.hand_over_window(*now, length),
                 Change::WarmupEnded => {
-                    self.begin_counting_connections(now);
+                    self.begin_counting_connections(*now);
                     self.finish_warmup();
                 }
             }
@@ -254,13 +261,14 @@ impl<'p> Worker<'p> {
         let has_connected = self.control.has_connected();
         let standstill = self.standstill.as_ref();
         Ok(standstill
-            .and_then(|standstill| standstill.verdict(now, has_connected))
+            .and_then(|standstill| standstill.verdict(*now, has_connected))
             .map(Some))
     }
 
     /// What connections do from now on is measured, unless a warm-up ends later.
     fn begin_counting_connections(&mut self, now: u64) {
         self.pool.begin_measuring();
+        self.lapses.begin_measuring();
         self.context.tally.recorder.begin_measuring(now);
         if let Some(rest) = &mut self.rest {
             rest.begin_measuring(now);

@@ -120,6 +120,7 @@ impl<'a> Trip<'a> {
         let pace = MOST.min(SPARE * rate / (SMALL * 8) as f64);
         let train = self.train(0, SMALL, pace, (SECONDS * pace).ceil())?;
         let mut checks = judge::loss(self.way, own, &train);
+        checks.extend(judge::mean_in_order(self.way, own, &train, SMALL));
         // Each packet alone: the one before it has arrived, whatever its jitter.
         let apart = (2.0 * own.jitter.as_secs_f64()).max(0.005).max(1.0 / pace);
         let train = self.train(1, SMALL, 1.0 / apart, (SECONDS / apart).clamp(10.0, 50.0))?;

@@ -46,6 +46,8 @@ pub struct Config {
     pub early_data: bool,
     /// Congestion control of our side over QUIC. Default: CUBIC.
     pub quic_congestion: Congestion,
+    /// Send with the same congestion control over TCP, where the kernel allows it. Default: with the kernel's.
+    pub same_over_tcp: bool,
     /// Have each client of HTTP/3 prove its address by a Retry packet first (RFC 9000 section 8.1.2),
     /// unless it has a token of an earlier connection. Default: no.
     pub retry: bool,
@@ -148,6 +150,17 @@ pub enum Congestion {
     Bbr,
 }
 
+impl Congestion {
+    /// What the kernel calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Reno => "reno",
+            Self::Bbr => "bbr",
+        }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -163,6 +176,7 @@ impl Default for Config {
             keepalive_requests: None,
             early_data: false,
             quic_congestion: Congestion::default(),
+            same_over_tcp: false,
             retry: false,
             chain_size: None,
             cors_origins: Vec::new(),

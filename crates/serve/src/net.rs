@@ -6,7 +6,7 @@ use std::{
 };
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::sync::Semaphore;
 
 use crate::{Config, Error, sys};
@@ -32,10 +32,11 @@ pub(crate) struct Sockets {
 
 impl Sockets {
     pub(crate) fn bind(config: &Config) -> Result<Self, Error> {
-        let http = listen(config.bind, config.port, "--port")?;
+        let congestion = config.same_over_tcp.then(|| config.quic_congestion.name());
+        let http = listen(config.bind, config.port, congestion, "--port")?;
         let mut tries = PORT_TRIES;
         loop {
-            let https = listen(config.bind, config.tls_port, "--tls-port")?;
+            let https = listen(config.bind, config.tls_port, congestion, "--tls-port")?;
             let address = https.local_addr().map_err(Error::System)?;
             match udp_group(address, config.threads) {
                 Ok(quic) => return Ok(Self { http, https, quic }),
@@ -59,8 +60,14 @@ impl Sockets {
     }
 }
 
-/// One socket without `SO_REUSEPORT`: two servers must not share a port unnoticed.
-fn listen(bind: IpAddr, port: u16, flag: &'static str) -> Result<TcpListener, Error> {
+/// One socket without `SO_REUSEPORT`: two servers must not share a port unnoticed. Its connections send by
+/// `congestion`, where the kernel allows it.
+fn listen(
+    bind: IpAddr,
+    port: u16,
+    congestion: Option<&str>,
+    flag: &'static str,
+) -> Result<TcpListener, Error> {
     let address = SocketAddr::new(bind, port);
     let bound = || {
         let socket = Socket::new(
@@ -69,6 +76,10 @@ fn listen(bind: IpAddr, port: u16, flag: &'static str) -> Result<TcpListener, Er
             Some(Protocol::TCP),
         )?;
         socket.set_reuse_address(true)?;
+        if let Some(name) = congestion {
+            // Who asks is told what it has become.
+            let _ = socket.set_tcp_congestion(name.as_bytes());
+        }
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
@@ -81,6 +92,14 @@ fn listen(bind: IpAddr, port: u16, flag: &'static str) -> Result<TcpListener, Er
             cause,
         },
     })
+}
+
+/// The congestion control of the connections of a listening socket, by the kernel's name.
+pub(crate) fn congestion_of(listener: &TcpListener) -> Option<String> {
+    let name = SockRef::from(listener).tcp_congestion().ok()?;
+    let end = name.iter().position(|&byte| byte == 0);
+    let name = &name[..end.unwrap_or(name.len())];
+    Some(String::from_utf8_lossy(name).into_owned())
 }
 
 fn udp_group(address: SocketAddr, count: usize) -> io::Result<Vec<UdpSocket>> {
@@ -122,4 +141,21 @@ pub(crate) fn raise_file_limit() -> usize {
     let own = (limit / OWN_PART).max(OWN_LEAST);
     let left = usize::try_from(limit.saturating_sub(own)).unwrap_or(usize::MAX);
     left.clamp(1, Semaphore::MAX_PERMITS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_send_as_they_are_told_to() {
+        let controlled = |name| {
+            let listener = listen([127, 0, 0, 1].into(), 0, name, "--port").unwrap();
+            congestion_of(&listener).unwrap()
+        };
+        // The one that no kernel is without.
+        assert_eq!(controlled(Some("reno")), "reno");
+        let of_the_kernel = controlled(None);
+        assert_eq!(controlled(Some("no such thing")), of_the_kernel);
+    }
 }

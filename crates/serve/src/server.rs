@@ -32,6 +32,7 @@ const MAX_THREADS: usize = 256;
 /// A running server. Dropping it stops it at once; [`Server::stop`] is gentler.
 pub struct Server {
     addresses: Addresses,
+    tcp_congestion: Option<String>,
     authority: Option<PathBuf>,
     new_authority: bool,
     replaced_authority: bool,
@@ -86,6 +87,7 @@ impl Server {
             http: sockets.http.local_addr().map_err(Error::System)?,
             https: sockets.https.local_addr().map_err(Error::System)?,
         };
+        let tcp_congestion = net::congestion_of(&sockets.https);
         let early_data = config.early_data;
         let tcp_tls = tls::tcp(identity.key.clone(), early_data)?;
         let quic = tls::quic(
@@ -121,6 +123,7 @@ impl Server {
         let library = (!alone).then(Library::new);
         let mut server = Self {
             addresses,
+            tcp_congestion,
             authority: identity.authority,
             new_authority: identity.new_authority,
             replaced_authority: identity.replaced_authority,
@@ -187,6 +190,11 @@ impl Server {
             .map_err(Error::System)?;
         server.threads.push(books);
         Ok(server)
+    }
+
+    /// The congestion control of connections over TCP by the kernel's name, unless a route has another.
+    pub fn tcp_congestion(&self) -> Option<&str> {
+        self.tcp_congestion.as_deref()
     }
 
     /// Where it listens, with the port numbers that were picked.

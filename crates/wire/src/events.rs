@@ -66,6 +66,10 @@ pub trait Events {
     /// or of what `write` took. May come several times for one stream, always right before `end`.
     fn unsent(&mut self, _stream: StreamId, _bytes: u64) {}
 
+    /// The response is complete, and `bytes` came with its end that belong to no response (RFC 9112 §6.3): the
+    /// connection is about to fail for that. Right before `end`, and over HTTP/1.1 alone.
+    fn surplus(&mut self, _stream: StreamId, _bytes: u64) {}
+
     /// The response is complete. The length has been checked against `content-length`.
     fn end(&mut self, stream: StreamId, trailers: Option<Fields<'_>>);
 

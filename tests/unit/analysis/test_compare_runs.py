@@ -183,6 +183,7 @@ def test_a_gate_respects_the_noise_floor(state: Path) -> None:
     ("gate", "said"),
     [
         ("p99", "it has no form"),
+        ("p99>10", "10x for 10 times the baseline"),
         ("p99>10ms", "is neither a ratio such as 1.1"),
         ("p99<-100%", "larger than 0"),
         ("p98>1.1", "'p98' was not compared: requests_per_s"),

@@ -221,6 +221,17 @@ def test_the_ledger_marks_what_differs() -> None:
     assert rows["ALPN"].values == {"h1": "http/1.1", "h2": "h2", "h3": "h3"}
 
 
+def test_the_ledger_says_by_what_the_server_sends() -> None:
+    race = races.race(THREE)
+    for control in ("cubic", "bbr"):
+        sends = {"tcp_congestion_control": control, "quic_congestion_control": "cubic"}
+        made = paired.compare(dataclasses.replace(race, server={**(race.server or {}), **sends}))
+        rows = {row.name: row for row in made.ledger.rows}
+        row = rows["server congestion control"]
+        assert row.values == {"h1": control, "h2": control, "h3": "cubic"}
+        assert row.equal == (control == "cubic")
+
+
 def slowed(race: Observed, factor: float, *arms: str) -> Observed:
     """`race`, in which the second run of these arms in a block reaches `factor` of its rate."""
 

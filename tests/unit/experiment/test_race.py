@@ -152,7 +152,7 @@ def test_a_gate_is_about_the_ratio_of_each_arm_to_the_baseline() -> None:
 
 
 def test_a_measure_that_only_a_gate_is_about_is_compared_as_well() -> None:
-    made = form(fail_if=["p99_9>2"])
+    made = form(fail_if=["p99_9>2x"])
     assert made.measures[-1] == "p99_9"
     assert made.measures[:-1] == form().measures
 
@@ -161,6 +161,7 @@ def test_a_measure_that_only_a_gate_is_about_is_compared_as_well() -> None:
     ("flags", "message"),
     [
         ({"fail_if": ["p99"]}, "--fail-if 'p99': it has no form MEASURE>LIMIT"),
+        ({"fail_if": ["p99>10"]}, "10x for 10 times the baseline"),
         ({"fail_if": ["p99>10ms"]}, "neither a ratio such as 1.1"),
         ({"fail_if": ["speed>1.1"]}, "--fail-if speed>1.1: 'speed' is not a measure"),
         ({"fail_if": ["h4:p99>1.1"]}, "h4 is not in this race: choose from h1, h2, h3"),

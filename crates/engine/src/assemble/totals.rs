@@ -26,6 +26,7 @@ pub(crate) struct Totals<'p> {
     pub(super) first: FirstResponse,
     pub(super) used: Spent,
     pub(super) busy: Vec<f64>,
+    pub(super) stood_still_s: Vec<f64>,
     pub(super) iterations: Option<Iterations>,
     pub(super) origins: Vec<OriginReport>,
     pub(super) measured: u64,
@@ -45,6 +46,7 @@ impl<'p> Totals<'p> {
             first: FirstResponse::default(),
             used: Spent::default(),
             busy: vec![0.0; plan.threads],
+            stood_still_s: vec![0.0; plan.threads],
             iterations: None,
             origins: vec![OriginReport::default(); plan.origins.len()],
             measured: 0,
@@ -58,6 +60,9 @@ impl<'p> Totals<'p> {
         report.recorder.slowest.of_worker(worker, measured_since);
         if let Some(busy) = self.busy.get_mut(worker) {
             *busy = report.busy();
+        }
+        if let Some(stood_still_s) = self.stood_still_s.get_mut(worker) {
+            *stood_still_s = report.stood_still as f64 / 1e9;
         }
         self.measured = self.measured.max(report.measured);
         self.unsent.shed += report.unsent.shed;

@@ -247,6 +247,7 @@ impl<'p> Gather<'p> {
                 started_at: SystemTime::now(),
                 dns: Duration::ZERO,
                 steal: 0.0,
+                others: None,
                 interrupted: false,
                 peak_rss_bytes: None,
             },

@@ -400,6 +400,7 @@ fn machine() -> crate::assemble::Machine {
         started_at: std::time::SystemTime::UNIX_EPOCH,
         dns: std::time::Duration::ZERO,
         steal: 0.0,
+        others: None,
         interrupted: false,
         peak_rss_bytes: Some(1 << 20),
     }

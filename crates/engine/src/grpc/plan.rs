@@ -131,7 +131,7 @@ impl CallsPlan {
     /// Whether any of them has something to do at a time of its own.
     pub(crate) fn has_timers(&self) -> bool {
         self.all()
-            .any(|call| call.interval.is_some() || call.lasts.is_some())
+            .any(|call| call.interval.is_some() || call.lasts.is_some() || call.is_streamed())
     }
 
     /// Whether messages are encoded and decoded in each call.

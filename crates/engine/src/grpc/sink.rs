@@ -41,7 +41,7 @@ impl<'p> CallSink<'_, 'p> {
             state.break_off(FailureKind::Limit, Code::ResourceExhausted, || {
                 format!("a message is over the limit of {most} bytes: for larger ones type --max-message")
             });
-            self.exchanges.calls.due.push_back(id);
+            self.exchanges.calls.ended.push(id);
             self.exchanges.calls.over.push(id);
             end_ours(self.plan, self.exchanges, self.tally, self.now);
         }
@@ -176,6 +176,10 @@ impl Events for CallSink<'_, '_> {
         let is_over = matches!(state.broken, Some((FailureKind::Limit, ..)));
         let messages = state.received - before;
         if messages > 0 {
+            // One read may bring several frames.
+            if state.last != now {
+                state.before = std::mem::replace(&mut state.last, now);
+            }
             let counts = self.tally.recorder.calls();
             counts.received += messages;
             if state.alive != 0 {
@@ -189,9 +193,8 @@ impl Events for CallSink<'_, '_> {
                 // Those of one read have come at the same time, and each after those before that.
                 counts
                     .recent
-                    .record_many(now.saturating_sub(state.last), messages);
+                    .record_many(now.saturating_sub(state.before), messages);
             }
-            state.last = now;
             if state.upload.is_open {
                 self.exchanges.calls.is_due(id);
             }
@@ -211,7 +214,7 @@ impl Events for CallSink<'_, '_> {
         }
         if is_over {
             // What else comes is of no use: the stream is given up when the next requests are sent.
-            self.exchanges.calls.due.push_back(id);
+            self.exchanges.calls.ended.push(id);
             self.exchanges.calls.over.push(id);
             end_ours(self.plan, self.exchanges, self.tally, now);
         }
@@ -220,6 +223,12 @@ impl Events for CallSink<'_, '_> {
     fn unsent(&mut self, id: StreamId, bytes: u64) {
         if self.exchanges.calls.is_live(id) {
             self.exchanges.unsent(id, bytes);
+        }
+    }
+
+    fn surplus(&mut self, id: StreamId, bytes: u64) {
+        if self.exchanges.calls.is_live(id) {
+            self.exchanges.surplus(id, bytes);
         }
     }
 
@@ -243,13 +252,17 @@ impl Events for CallSink<'_, '_> {
             let state = &mut self.exchanges.calls.slots[id.slot as usize];
             state.conclude(plan, self.tally);
         }
+        if let Some(text) = self.exchanges.broken(id) {
+            self.state(id)
+                .break_off(FailureKind::Protocol, Code::Internal, || text);
+        }
         let state = self.state(id);
         let verdict = state.verdict(plan);
         let left = state.left(plan, unsent);
         let is_open = state.upload.is_open;
         if is_open {
             // To give up what is left of the content.
-            self.exchanges.calls.due.push_back(id);
+            self.exchanges.calls.ended.push(id);
         }
         let recorder = &mut self.tally.recorder;
         let counts = recorder.calls();

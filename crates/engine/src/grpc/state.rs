@@ -56,8 +56,10 @@ pub(crate) struct State {
     /// The first thing that was wrong with the response, and the status that it has for that.
     pub(super) broken: Option<(FailureKind, Code, String)>,
     pub(super) received: u64,
-    /// When messages came last, or the call began, in nanoseconds since the run began.
+    /// The read that brought messages last, and the one that brought some before it, at first the beginning of the
+    /// call, in nanoseconds since the run began.
     pub(super) last: u64,
+    pub(super) before: u64,
     /// When the messages left, or were due, that wait for their answer.
     pub(super) waiting: VecDeque<u64>,
     /// When a message last left or came, where the timeout counts from there; else 0.
@@ -94,6 +96,9 @@ pub(crate) struct Calls {
     pub(super) due: VecDeque<StreamId>,
     /// When calls have something to do, as instant, stream and slot; some have ended.
     pub(super) timers: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    /// Calls that have ended while their stream has not: it is given up before another request is sent, which may
+    /// need its place.
+    pub(super) ended: Vec<StreamId>,
     /// Calls that are over for us, and have not been counted.
     pub(super) over: Vec<StreamId>,
     pub(super) scratch: Scratch,
@@ -118,6 +123,7 @@ impl State {
             broken: None,
             received: 0,
             last: 0,
+            before: 0,
             waiting: VecDeque::new(),
             alive: 0,
             ends_at: u64::MAX,
@@ -151,6 +157,7 @@ impl Calls {
     /// The connection is a new one, with stream numbers of its own.
     pub(crate) fn begin_connection(&mut self) {
         self.due.clear();
+        self.ended.clear();
         self.timers.clear();
         self.over.clear();
     }
@@ -206,6 +213,7 @@ impl Calls {
             request: pending.request,
             call: pending.number,
             last: now,
+            before: now,
             waiting,
             alive: if plan.may_last { now } else { 0 },
             ends_at,

@@ -90,9 +90,12 @@ enum Wait {
 }
 
 impl Calls {
-    /// Gives up the calls that have lasted as long as they may, and wakes those that have something to write
+    /// Gives up the streams of calls that have ended, and the calls that have lasted as long as they may, and wakes those that have something to write
     /// by now.
     pub(crate) fn expire(&mut self, plan: &CallsPlan, writer: &mut impl Writer, now: u64) {
+        for id in self.ended.drain(..) {
+            writer.give_up(id);
+        }
         while let Some(&Reverse((at, number, slot))) = self.timers.peek()
             && at <= now
         {
@@ -146,6 +149,8 @@ impl Calls {
                 Wait::Over => {
                     writer.give_up(id);
                     self.over.push(id);
+                    // For another to take its place, in the next turn: it may end in the same way.
+                    self.timers.push(Reverse((now, id.number, id.slot)));
                 }
             }
         }

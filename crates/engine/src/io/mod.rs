@@ -139,6 +139,9 @@ pub(crate) trait System: fmt::Debug {
     /// What the kernel has counted on a TCP connection.
     fn tcp_info(&self, place: u32) -> Option<TcpInfo>;
 
+    /// Bytes that were sent on a TCP connection and that its other end has not acknowledged.
+    fn unacknowledged(&self, place: u32) -> Option<u64>;
+
     /// The congestion control of a TCP connection.
     fn congestion_control(&self, place: u32) -> Option<String>;
 

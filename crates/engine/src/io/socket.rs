@@ -51,6 +51,11 @@ impl Socket {
         sys::tcp_info(self.stream()?.as_fd())
     }
 
+    /// Bytes that the other end of a TCP connection has not acknowledged.
+    pub(super) fn unacknowledged(&self) -> Option<u64> {
+        sys::unacknowledged(self.stream()?.as_fd())
+    }
+
     /// The congestion control of a TCP connection.
     pub(super) fn congestion_control(&self) -> Option<String> {
         sockopt::tcp_congestion(self.stream()?).ok()

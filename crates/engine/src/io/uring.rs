@@ -503,6 +503,10 @@ impl System for Uring {
         self.socket(place)?.tcp_info()
     }
 
+    fn unacknowledged(&self, place: u32) -> Option<u64> {
+        self.socket(place)?.unacknowledged()
+    }
+
     fn congestion_control(&self, place: u32) -> Option<String> {
         self.socket(place)?.congestion_control()
     }

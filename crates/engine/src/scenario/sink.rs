@@ -45,6 +45,10 @@ impl Events for StepSink<'_, '_> {
         self.exchanges.unsent(id, bytes);
     }
 
+    fn surplus(&mut self, id: StreamId, bytes: u64) {
+        self.exchanges.surplus(id, bytes);
+    }
+
     fn end(&mut self, id: StreamId, _trailers: Option<Fields<'_>>) {
         let step = self.step(id);
         let (status, content) = self.exchanges.answered(id);
@@ -55,12 +59,15 @@ impl Events for StepSink<'_, '_> {
         let request = at.of.request;
         let is_accepted = self.tally.plan.accepts(request, status);
         let user = self.exchanges.visits.user(id.slot);
+        let broken = self.exchanges.broken(id);
         let visit = self.exchanges.visits.get_mut(id.slot);
         let Some(users) = &mut self.tally.users else {
             return;
         };
         users.keep_cookies(user, visit.set_cookies());
-        let judged = if is_accepted {
+        let judged = if let Some(text) = broken {
+            Err((FailureKind::Protocol, text))
+        } else if is_accepted {
             let judged = users.judge(user, visit, step);
             judged.map_err(|text| (FailureKind::Check, text))
         } else {

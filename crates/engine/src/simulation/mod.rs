@@ -80,6 +80,8 @@ pub(crate) struct Slow {
     pub(crate) waking: Duration,
     /// How long it takes to read what the kernel counted on a connection.
     pub(crate) reading: Duration,
+    /// When after the begin the worker is stopped, and how long for.
+    pub(crate) stop: Option<(Duration, Duration)>,
 }
 
 /// The sockets of one worker.
@@ -381,6 +383,12 @@ impl System for Simulation {
         if due > self.now.get() {
             self.now.set(due + self.slow.waking);
         }
+        if let Some((at, length)) = self.slow.stop
+            && self.now.get() >= self.begun + at
+        {
+            self.slow.stop = None;
+            self.now.set(self.now.get() + length);
+        }
         if self.now.get() > self.idle.0 + Duration::from_millis(1) {
             self.idle = (self.now.get(), 0);
         }
@@ -467,6 +475,13 @@ impl System for Simulation {
     fn tcp_info(&self, _place: u32) -> Option<TcpInfo> {
         self.now.set(self.now.get() + self.slow.reading);
         None
+    }
+
+    fn unacknowledged(&self, place: u32) -> Option<u64> {
+        match &self.sockets.get(&place)?.server {
+            Server::Stream(server) => Some(server.unacknowledged()),
+            Server::Quic(_) | Server::Nobody | Server::Deaf => None,
+        }
     }
 
     fn congestion_control(&self, _place: u32) -> Option<String> {

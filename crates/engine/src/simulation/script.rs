@@ -93,8 +93,12 @@ pub(crate) struct Serve {
     pub(crate) pieces: usize,
     /// Bytes that the socket takes at once; it has room again after a millisecond. Not over QUIC.
     pub(crate) room: usize,
+    /// Bytes of all that it is sent that it acknowledges; not over QUIC.
+    pub(crate) acknowledges: u64,
     /// HTTP/2: SETTINGS_MAX_CONCURRENT_STREAMS. HTTP/3: the streams that QUIC allows at one time.
     pub(crate) streams: Option<u32>,
+    /// HTTP/2: whether it closes a connection on which more come before its SETTINGS are acknowledged.
+    pub(crate) strict: bool,
     /// HTTP/2: SETTINGS_MAX_HEADER_LIST_SIZE. HTTP/3: SETTINGS_MAX_FIELD_SECTION_SIZE.
     pub(crate) section: Option<u32>,
     /// Every so-manieth request is refused by a proof that nothing was done for it; not in HTTP/1.1.
@@ -106,8 +110,10 @@ pub(crate) struct Serve {
     pub(crate) events: Option<(u32, Duration)>,
     /// Over HTTP/2: requests are gRPC calls, and events the messages that they are answered with.
     pub(crate) calls: bool,
-    /// Bytes of content of each answer, not over HTTP/2; none: two of its own.
+    /// Bytes of content of each answer, not over HTTP/2; none: two of its own. Of gRPC calls those of each message.
     pub(crate) content: Option<u32>,
+    /// HTTP/1.1: what comes behind each answer, and belongs to none.
+    pub(crate) surplus: &'static str,
     /// Requests are WebSocket sessions, accepted at once, in which it says this, each time after `delay`;
     /// not over QUIC.
     pub(crate) conversation: Option<Conversation>,
@@ -134,13 +140,16 @@ impl Serve {
             ending: Ending::Close,
             pieces: usize::MAX,
             room: usize::MAX,
+            acknowledges: u64::MAX,
             streams: None,
+            strict: false,
             section: None,
             refuses: None,
             early: Early::Takes,
             events: None,
             calls: false,
             content: None,
+            surplus: "",
             conversation: None,
         }
     }
@@ -188,6 +197,8 @@ pub(crate) struct Seen {
     pub(crate) unread: usize,
     /// HTTP/2: streams that the client has reset.
     pub(crate) resets: u64,
+    /// HTTP/2: requests that came on one connection before its SETTINGS were acknowledged, at most.
+    pub(crate) unsettled: usize,
     /// PINGs that came over HTTP/2.
     pub(crate) pings: u64,
 }

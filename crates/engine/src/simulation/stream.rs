@@ -18,13 +18,16 @@ pub(super) struct StreamServer {
     serve: Serve,
     is_h2: bool,
     received: Vec<u8>,
-    /// HTTP/2: whether the preface has come.
+    /// HTTP/2: whether the preface has come, and an acknowledgement of the SETTINGS.
     greeted: bool,
+    settled: bool,
     requests: usize,
     answered: usize,
     last_answered: u32,
     over: bool,
     room: usize,
+    /// Bytes that the client has sent.
+    taken: u64,
     /// By stream; over HTTP/1.1 the one of the connection.
     sessions: BTreeMap<u32, Session>,
     /// What the client does not read, it has not been handed.
@@ -65,10 +68,12 @@ impl StreamServer {
             is_h2,
             received: Vec::new(),
             greeted: false,
+            settled: false,
             requests: 0,
             answered: 0,
             last_answered: 0,
             over: false,
+            taken: 0,
             sessions: BTreeMap::new(),
             held: false,
         }
@@ -79,8 +84,14 @@ impl StreamServer {
     pub(super) fn take(&mut self, bytes: &[u8]) -> usize {
         let taken = bytes.len().min(self.room);
         self.room -= taken;
+        self.taken += taken as u64;
         self.received.extend_from_slice(&bytes[..taken]);
         taken
+    }
+
+    /// Bytes that the client has sent and that were not acknowledged.
+    pub(super) fn unacknowledged(&self) -> u64 {
+        self.taken.saturating_sub(self.serve.acknowledges)
     }
 
     /// Whether the socket takes nothing more now; asked once, it has room again.
@@ -136,6 +147,15 @@ impl StreamServer {
     fn respond(&mut self, id: u32, at: Duration, seen: &mut Seen, planned: &mut Planned) {
         self.requests += 1;
         seen.most_on_one = seen.most_on_one.max(self.requests);
+        if self.is_h2 && !self.settled {
+            seen.unsettled = seen.unsettled.max(self.requests);
+            let allowed = self.serve.streams.unwrap_or(u32::MAX) as usize;
+            if self.serve.strict && self.requests > allowed {
+                self.over = true;
+                planned.push((Duration::ZERO, Happening::End));
+                return;
+            }
+        }
         let delay = self.serve.takes(seen.taken, at);
         if self.is_h2 && self.serve.refuses(self.requests) {
             return self.say(delay, &frame(3, 0, id, &7u32.to_be_bytes()), 0, planned);
@@ -156,7 +176,9 @@ impl StreamServer {
                     None => "ok".to_owned(),
                 };
                 let length = content.len();
-                format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{content}").into_bytes()
+                let surplus = self.serve.surplus;
+                format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{content}{surplus}")
+                    .into_bytes()
             };
             return self.say(delay, &response, 1, planned);
         }
@@ -262,7 +284,8 @@ impl StreamServer {
         }
     }
 
-    /// Answers a gRPC call with empty messages in the same way, and behind the last with status OK.
+    /// Answers a gRPC call with messages in the same way, empty ones but for `content`, and behind the last with
+    /// status OK.
     fn stream_messages(
         &self,
         id: u32,
@@ -271,7 +294,9 @@ impl StreamServer {
         every: Duration,
         planned: &mut Planned,
     ) {
-        const MESSAGE: &[u8] = &[0; 5];
+        let length = self.serve.content.unwrap_or(0);
+        let prefix = [&[0], &length.to_be_bytes()[..]].concat();
+        let message = [prefix, vec![0; length as usize]].concat();
         for number in 0..count {
             let mut bytes = Vec::new();
             if number == 0 {
@@ -279,7 +304,7 @@ impl StreamServer {
                 let head = [&[0x88, 0x0f, 0x10, 16], &b"application/grpc"[..]].concat();
                 bytes.extend(frame(1, 0x4, id, &head));
             }
-            bytes.extend(frame(0, 0, id, MESSAGE));
+            bytes.extend(frame(0, 0, id, &message));
             let is_last = number + 1 == count;
             if is_last {
                 let trailers = [&[0x00, 11], &b"grpc-status"[..], &[1, b'0']].concat();
@@ -336,6 +361,10 @@ impl StreamServer {
                     Asked::Reset
                 }
                 (4, 0) => Asked::Answer(frame(4, 1, 0, &[])),
+                (4, _) => {
+                    self.settled = true;
+                    Asked::Nothing
+                }
                 (6, 0) => Asked::Ping(payload),
                 _ => Asked::Nothing,
             })

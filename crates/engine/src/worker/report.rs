@@ -34,6 +34,8 @@ pub(crate) struct Report {
     pub(crate) used: Spent,
     /// Length of the measured window, in nanoseconds.
     pub(crate) measured: u64,
+    /// The longest time for which the worker stood still in it, in nanoseconds.
+    pub(crate) stood_still: u64,
     /// Requests that were due in the open model and never sent.
     pub(crate) unsent: Unsent,
     /// Why the run ended before its time.
@@ -109,6 +111,13 @@ impl Worker<'_> {
             self.finish_warmup();
             (0, 0)
         });
+        // So many requests at a rate take as long as the rate says, however soon the last is answered.
+        let least = self.plan.least_length().filter(|_| {
+            let is_whole = cut_short.is_none() && measured > 0;
+            is_whole && self.context.is_exhausted()
+        });
+        let rest = least.unwrap_or(0).saturating_sub(measured);
+        let (measured, window) = (measured + rest, window + rest);
         let origins = self.origin_reports();
         let in_flight = self.in_flight();
         let recorder = &self.context.tally.recorder;
@@ -137,6 +146,7 @@ impl Worker<'_> {
             iterations: self.context.tally.users.map(|users| users.counts),
             used,
             measured,
+            stood_still: self.lapses.longest(),
             unsent,
             cut_short,
         }

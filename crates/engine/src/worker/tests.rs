@@ -3,6 +3,7 @@
 mod calls;
 mod early_data;
 mod keepalive;
+mod lapses;
 mod origins;
 mod pacing;
 mod random;
@@ -11,21 +12,25 @@ mod scenario;
 mod sharing;
 mod truth;
 mod turns;
+mod uploads;
 mod websocket;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::*;
+use crate::assemble::Machine;
 use crate::connections::ConnectionsOut;
 use crate::events::{EventFormat, EventsAsked};
 use crate::latency::Durations;
 use crate::options::{Options, Version};
+use crate::outcome::Outcome;
 use crate::schedule::Unsent;
 use crate::simulation::{Early, Ending, Latency, Seen, Serve, Simulation, Slow, Story};
+use crate::validity::hint;
 
 fn addresses(count: u16) -> Vec<Address> {
     let address = |port| Address::Ip(([192, 0, 2, 1], port).into());
@@ -70,6 +75,24 @@ fn watched(
     let worker = Worker::new(0, &plan, &control, &addresses, clock, system, sender);
     let report = worker.run();
     (report, seen.take(), windows.iter().collect())
+}
+
+/// The report of a run as a result.
+fn outcome(options: &Options, report: Report) -> Outcome {
+    let machine = Machine {
+        started_at: SystemTime::UNIX_EPOCH,
+        dns: Duration::ZERO,
+        steal: 0.0,
+        others: None,
+        interrupted: false,
+        peak_rss_bytes: None,
+    };
+    Outcome::new(
+        &Plan::new(options).unwrap(),
+        vec![report],
+        Vec::new(),
+        &machine,
+    )
 }
 
 fn counted(requests: u64, version: Version) -> Options {
@@ -133,6 +156,67 @@ fn what_is_due_waits_for_a_worker_that_still_makes_its_connections() {
         // Every other millisecond, and no more than its share.
         assert!((1..=150).contains(&recorder.started), "{version:?}");
         assert_eq!(recorder.failures.total(), 0);
+    }
+}
+
+#[test]
+fn no_more_requests_leave_before_the_settings_than_a_server_is_known_to_allow() {
+    for (allowed, strict) in [(5, true), (100, false)] {
+        let serve = Serve {
+            streams: Some(allowed),
+            strict,
+            ..Serve::well()
+        };
+        let options = Options {
+            connections: 2,
+            streams: 32,
+            requests_per_connection: Some(64),
+            ..counted(640, Version::H2c)
+        };
+        let (report, seen) = run(&options, &addresses(1), vec![Story::Serve(serve)]);
+        let recorder = report.unwrap().recorder;
+        let outcome = (recorder.ok, recorder.failures.total(), recorder.retried);
+        assert_eq!(outcome, (640, 0, 0), "{allowed}");
+        // Later connections wait for nothing.
+        assert_eq!(seen.unsettled, 32.min(allowed as usize));
+    }
+}
+
+#[test]
+fn a_server_that_says_why_it_ends_connections_needs_no_guess() {
+    let options = counted(20, Version::H1);
+    let serve = Serve {
+        answers: 0,
+        ..Serve::well()
+    };
+    let (report, _) = run(&options, &addresses(1), vec![Story::Serve(serve)]);
+    let mut outcome = outcome(&options, report.unwrap());
+    assert!(hint(&outcome).contains("PROXY protocol"));
+    // As one that asks for a client certificate does, behind the handshake of TLS 1.3.
+    outcome.connections.lost.insert("tls", 20);
+    assert_eq!(hint(&outcome), "");
+}
+
+#[test]
+fn a_response_with_bytes_behind_it_has_failed() {
+    let another = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+    for (content, surplus) in [(None, "x"), (Some(0), "x"), (None, another)] {
+        let serve = Serve {
+            content,
+            surplus,
+            ..Serve::well()
+        };
+        let options = counted(20, Version::H1);
+        let (report, _) = run(&options, &addresses(1), vec![Story::Serve(serve)]);
+        let report = report.unwrap();
+        let failures: Vec<_> = report.recorder.failures.iter().collect();
+        let [(FailureKind::Protocol, 20, text)] = failures[..] else {
+            panic!("{failures:?}")
+        };
+        let bytes = surplus.len();
+        assert!(text.starts_with(&format!("{bytes} bytes came behind")));
+        assert_eq!((report.recorder.ok, report.recorder.started), (0, 20));
+        assert_eq!(connections(&report).lost["protocol"], 20);
     }
 }
 

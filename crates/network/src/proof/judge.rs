@@ -2,6 +2,7 @@
 
 use std::{fmt, iter};
 
+use crate::delay::Delay;
 use crate::spec::{Bandwidth, DirectionSpec, LossSpec, Spec};
 use crate::{Direction, MTU, Nanos, Way};
 
@@ -36,6 +37,9 @@ pub struct Check {
 pub enum Property {
     /// Median of the delays, in seconds: a few packets that wait for a processor do not move it.
     Delay,
+    /// Mean of the delays, in seconds, of packets so close that with jitter they wait for those before them, as
+    /// their order is kept: more than the delay that was asked.
+    MeanInOrder,
     /// Standard deviation of the delays, in seconds, by their quartiles.
     Spread,
     /// What passes when more is sent, in bits per second.
@@ -53,6 +57,7 @@ impl Property {
     pub fn name(self) -> &'static str {
         match self {
             Self::Delay => "delay",
+            Self::MeanInOrder => "mean delay in order",
             Self::Spread => "spread of the delay",
             Self::Rate => "rate",
             Self::Loss => "loss",
@@ -64,7 +69,7 @@ impl Property {
     /// A number with its unit.
     fn told(self, value: f64) -> String {
         match self {
-            Self::Delay | Self::Spread => format!("{:.3} ms", value * 1e3),
+            Self::Delay | Self::MeanInOrder | Self::Spread => format!("{:.3} ms", value * 1e3),
             Self::Rate => format!("{:.3} Mbit/s", value / 1e6),
             Self::Loss | Self::Order => format!("{:.2} %", value * 100.0),
             Self::Burst => format!("{value:.2} packets"),
@@ -83,9 +88,14 @@ impl fmt::Display for Check {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (way, what) = (self.way, self.what);
         let told = |value| what.told(value);
+        // Of the jitter and the order that were asked for it follows.
+        let by = match what {
+            Property::MeanInOrder => "follows from what was asked",
+            _ => "was asked",
+        };
         write!(
             out,
-            "{way}: {} {} where {} ± {} was asked",
+            "{way}: {} {} where {} ± {} {by}",
             what.name(),
             told(self.seen),
             told(self.asked),
@@ -150,6 +160,58 @@ pub(crate) fn delay(way: Way, spec: &DirectionSpec, train: &Train, size: usize) 
             chance / 3f64.sqrt(),
         ),
     ]
+}
+
+/// Trains in virtual time that find what jitter in order makes of a delay.
+const VIRTUAL: u64 = 20;
+
+/// Judges the mean of the delays of packets of `size` bytes that had to keep their order: beside what is made of
+/// trains that are sent as this one in virtual time. None where order costs nothing.
+pub(crate) fn mean_in_order(
+    way: Way,
+    spec: &DirectionSpec,
+    train: &Train,
+    size: usize,
+) -> Option<Check> {
+    if spec.jitter.is_zero() || spec.reorder || matches!(spec.bandwidth, Bandwidth::Trace { .. }) {
+        return None;
+    }
+    let took: Vec<f64> = train
+        .took
+        .iter()
+        .flatten()
+        .map(|&nanos| nanos as f64 / 1e9)
+        .collect();
+    let (&first, &last) = train.sent.first().zip(train.sent.last())?;
+    let seconds = (last - first) as f64 / 1e9;
+    if took.is_empty() || seconds <= 0.0 {
+        return None;
+    }
+    let (constant, jitter) = (
+        spec.delay.as_nanos() as Nanos,
+        spec.jitter.as_nanos() as Nanos,
+    );
+    let mut sum = 0.0;
+    for seed in 0..VIRTUAL {
+        let mut delay = Delay::new(constant, jitter, false, seed, 0);
+        for sent in &train.sent {
+            let from = (sent - first).max(0) as Nanos;
+            sum += (delay.arrives(from) - from) as f64 / 1e9;
+        }
+    }
+    let bits = size as f64 * 8.0;
+    let serialised = spec.bandwidth.rate().map_or(0.0, |rate| bits / rate);
+    let jitter = spec.jitter.as_secs_f64();
+    Some(Check {
+        way,
+        what: Property::MeanInOrder,
+        asked: sum / (VIRTUAL as usize * train.sent.len()) as f64 + serialised,
+        seen: took.iter().sum::<f64>() / took.len() as f64,
+        // Packets within the width of the jitter are delayed alike: as many are independent as there are such widths.
+        tolerance: DELAY_TOLERANCE_S
+            + DELAY_TOLERANCE * spec.delay.as_secs_f64()
+            + RARE * jitter / (seconds / (2.0 * jitter)).max(1.0).sqrt(),
+    })
 }
 
 /// The value below which lies this share of sorted ones, of which there is one at least.

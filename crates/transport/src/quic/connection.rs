@@ -399,6 +399,8 @@ impl Connection {
                 &error,
                 &self.server_name,
                 &self.tls.alpn_protocols,
+                // QUIC has no other (RFC 9001 §4.2): nothing else can be allowed, nor does a server answer so.
+                None,
                 &self.words,
             )
             .0

@@ -31,6 +31,8 @@ pub struct Config {
     verifier: Arc<dyn ServerCertVerifier>,
     /// What became of Encrypted Client Hello, where it is offered.
     ech: Option<Arc<Rejection>>,
+    /// The version that is offered alone, where only one is.
+    only: Option<TlsVersion>,
     words: Words,
 }
 
@@ -100,6 +102,11 @@ impl Config {
             rustls: Arc::new(config),
             verifier,
             ech: None,
+            only: match offered[..] {
+                [only] if only.version == TLS12.version => Some(TlsVersion::V1_2),
+                [_] => Some(TlsVersion::V1_3),
+                _ => None,
+            },
             words: options.words,
         })
     }
@@ -134,6 +141,7 @@ impl Config {
             rustls: Arc::new(config),
             verifier: Arc::clone(&self.verifier),
             ech: Some(Arc::default()),
+            only: Some(TlsVersion::V1_3),
             words: self.words,
         })
     }
@@ -142,6 +150,11 @@ impl Config {
     /// without ECH where it gave nothing (RFC 9849 §6.1.6).
     pub fn ech_retry(&self) -> Option<ech::Retry> {
         self.ech.as_ref()?.retry()
+    }
+
+    /// The version that is offered alone, where only one is.
+    pub(crate) fn only(&self) -> Option<TlsVersion> {
+        self.only
     }
 
     /// What messages call the ways out.

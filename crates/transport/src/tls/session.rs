@@ -59,7 +59,7 @@ impl Session {
             )));
         };
         let handshake = Handshake::new(config, parsed)
-            .map_err(|error| words::describe(&error, name, &[], config.words()))?;
+            .map_err(|error| words::describe(&error, name, &[], config.only(), config.words()))?;
         Ok(Self {
             layer: Layer::Handshake(Box::new(handshake)),
             config: config.clone(),
@@ -332,6 +332,7 @@ impl Session {
             error,
             &self.server,
             &self.config.rustls().alpn_protocols,
+            self.config.only(),
             self.config.words(),
         )
     }

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use rustls::{AlertDescription, CertificateError, InvalidMessage, PeerIncompatible};
 use rustls_pki_types::UnixTime;
 
-use super::Error;
 use super::pins::NotPinned;
+use super::{Error, TlsVersion};
 
 /// Names of a certificate that a message lists; some have hundreds.
 const MAX_NAMES: usize = 5;
@@ -61,19 +61,24 @@ impl Words {
     }
 }
 
-/// Describes an error of the handshake or of the session with `server`, to which `alpn` was offered.
+/// Describes an error of the handshake or of the session with `server`, to which `alpn` was offered, and of the
+/// versions of TLS this alone, where it was one.
 pub(crate) fn describe(
     error: &rustls::Error,
     server: &str,
     alpn: &[Vec<u8>],
+    only: Option<TlsVersion>,
     words: &Words,
 ) -> Error {
     Error(match error {
         rustls::Error::InvalidCertificate(error) => certificate(error, server, words),
-        rustls::Error::AlertReceived(alert) => self::alert(*alert, server, alpn, words),
-        rustls::Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13)
+        rustls::Error::AlertReceived(alert) => self::alert(*alert, server, alpn, only, words),
+        rustls::Error::PeerIncompatible(
+            PeerIncompatible::ServerDoesNotSupportTls12Or13
+            | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
+        )
         | rustls::Error::InvalidMessage(InvalidMessage::UnknownProtocolVersion) => {
-            format!("{server} speaks neither TLS 1.2 nor TLS 1.3")
+            no_version(server, only)
         }
         rustls::Error::DecryptError => {
             format!("a record from {server} could not be decrypted: it was altered on the way")
@@ -175,7 +180,25 @@ pub(super) fn is_of_old_version(error: &CertificateError) -> bool {
     matches!(error, CertificateError::Other(other) if other.0.to_string().contains("UnsupportedCertVersion"))
 }
 
-fn alert(alert: AlertDescription, server: &str, alpn: &[Vec<u8>], words: &Words) -> String {
+/// A server has no version in common with us, who offered `only` this, or both.
+fn no_version(server: &str, only: Option<TlsVersion>) -> String {
+    let (offered, other) = match only {
+        None => return format!("{server} speaks neither TLS 1.2 nor TLS 1.3"),
+        Some(TlsVersion::V1_2) => ("TLS 1.2", "TLS 1.3"),
+        Some(TlsVersion::V1_3) => ("TLS 1.3", "TLS 1.2"),
+    };
+    format!(
+        "{server} does not speak {offered}, the only version that was offered: allow {other} as well"
+    )
+}
+
+fn alert(
+    alert: AlertDescription,
+    server: &str,
+    alpn: &[Vec<u8>],
+    only: Option<TlsVersion>,
+    words: &Words,
+) -> String {
     match alert {
         AlertDescription::NoApplicationProtocol => {
             let offered: Vec<_> = alpn
@@ -208,9 +231,7 @@ fn alert(alert: AlertDescription, server: &str, alpn: &[Vec<u8>], words: &Words)
                 words.given_certificate
             )
         }
-        AlertDescription::ProtocolVersion => {
-            format!("{server} speaks neither TLS 1.2 nor TLS 1.3")
-        }
+        AlertDescription::ProtocolVersion => no_version(server, only),
         AlertDescription::UnrecognisedName => {
             format!(
                 "the server does not know the name {server}: {}",

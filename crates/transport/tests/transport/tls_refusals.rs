@@ -10,7 +10,7 @@ use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig};
-use trilane_transport::tls::{Config, Options, Session};
+use trilane_transport::tls::{Config, Options, Session, TlsVersion};
 
 #[test]
 fn a_certificate_that_does_not_convince_is_named() {
@@ -379,8 +379,13 @@ fn a_server_without_our_protocols_says_so() {
 }
 
 fn session() -> (Session, Vec<u8>) {
+    session_of(None)
+}
+
+fn session_of(version: Option<TlsVersion>) -> (Session, Vec<u8>) {
     let config = Config::new(&Options {
         insecure: true,
+        version,
         ..Options::default()
     })
     .unwrap();
@@ -388,6 +393,22 @@ fn session() -> (Session, Vec<u8>) {
     let mut out = Vec::new();
     session.start(&mut out).unwrap();
     (session, out)
+}
+
+#[test]
+fn the_one_version_that_was_offered_is_what_a_server_does_not_speak() {
+    for (version, spoken, other) in [
+        (TlsVersion::V1_2, "TLS 1.2", "TLS 1.3"),
+        (TlsVersion::V1_3, "TLS 1.3", "TLS 1.2"),
+    ] {
+        let (mut session, mut out) = session_of(Some(version));
+        let mut alert = b"\x15\x03\x01\0\x02\x02\x46".to_vec();
+        let error = session.receive(&mut alert, |_| (), &mut out).unwrap_err();
+        let expected = format!(
+            "localhost does not speak {spoken}, the only version that was offered: allow {other} as well"
+        );
+        assert_eq!(error.to_string(), expected);
+    }
 }
 
 #[test]

@@ -212,7 +212,7 @@ impl Connection {
         let complete = *left == 0;
         events.discarded(self.stream, count);
         if complete {
-            self.complete(None, events);
+            self.complete(None, 0, events);
         }
     }
 
@@ -223,7 +223,7 @@ impl Connection {
             Phase::Idle => self.closing = true,
             Phase::UntilClose if clean => {
                 self.closing = true;
-                self.complete(None, events);
+                self.complete(None, 0, events);
             }
             Phase::Head if self.began => {
                 let reason = "the connection closed inside the response head";
@@ -244,7 +244,7 @@ impl Connection {
             Phase::Trailers if clean && matches!(self.held.bytes(), b"" | b"\r") => {
                 self.closing = true;
                 self.held.clear();
-                self.complete(None, events);
+                self.complete(None, 0, events);
             }
             Phase::Length(_) | Phase::Chunked(_) | Phase::Trailers | Phase::UntilClose => {
                 let reason = match end {
@@ -303,7 +303,7 @@ impl Connection {
                 let complete = *left == 0;
                 events.data(self.stream, &input[..taken]);
                 if complete {
-                    self.complete(None, events);
+                    self.complete(None, input.len() - taken, events);
                 }
                 Ok(taken)
             }
@@ -329,11 +329,14 @@ impl Connection {
         self.began = true;
         if !E::FIELDS && self.held.is_empty() {
             if let Some((parsed, length)) = self.memo.find(input) {
-                return self.respond(parsed, length, events).map(|()| length);
+                let behind = input.len() - length;
+                self.respond(parsed, length, behind, events)?;
+                return Ok(length);
             }
             if let Some((parsed, length)) = scan::head(input, &self.limits) {
                 self.memo.keep(&input[..length], parsed);
-                return self.respond(parsed, length, events).map(|()| length);
+                self.respond(parsed, length, input.len() - length, events)?;
+                return Ok(length);
             }
         }
 
@@ -355,15 +358,17 @@ impl Connection {
             self.reason.extend_from_slice(head::reason(bytes));
         }
         self.held.clear();
-        self.respond(parsed, length, events)?;
+        self.respond(parsed, length, input.len() - taken, events)?;
         Ok(taken)
     }
 
-    /// Acts on a head of `length` bytes; its fields are in `self.fields` where they are wanted.
+    /// Acts on a head of `length` bytes, behind which so many more have come; its fields are in `self.fields`
+    /// where they are wanted.
     fn respond<E: Events>(
         &mut self,
         parsed: Parsed,
         length: usize,
+        behind: usize,
         events: &mut E,
     ) -> Result<(), Fault> {
         let mut head = Head {
@@ -410,7 +415,9 @@ impl Connection {
         }
         events.head(self.stream, head);
         match body {
-            Body::Length(0) | Body::Tunnel => self.complete(None, events),
+            Body::Length(0) => self.complete(None, behind, events),
+            // What comes behind is the tunnel's.
+            Body::Tunnel => self.complete(None, 0, events),
             Body::Length(length) => self.phase = Phase::Length(length),
             Body::Chunked => self.phase = Phase::Chunked(Chunked::default()),
             Body::UntilClose => self.phase = Phase::UntilClose,
@@ -433,19 +440,24 @@ impl Connection {
         });
         let count = head::parse_trailers(bytes, &self.limits, wanted)?;
         self.held.clear();
+        let behind = input.len() - taken;
         if E::FIELDS && count > 0 {
             let fields = mem::take(&mut self.fields);
-            self.complete(Some(fields.as_fields()), events);
+            self.complete(Some(fields.as_fields()), behind, events);
             self.fields = fields;
         } else {
-            self.complete(None, events);
+            self.complete(None, behind, events);
         }
         Ok(taken)
     }
 
-    /// The response is complete.
-    fn complete<E: Events>(&mut self, trailers: Option<Fields<'_>>, events: &mut E) {
+    /// The response is complete, and so many bytes came with its end that belong to none.
+    fn complete<E: Events>(&mut self, trailers: Option<Fields<'_>>, behind: usize, events: &mut E) {
         self.phase = Phase::Idle;
+        if behind > 0 {
+            self.closing = true;
+            events.surplus(self.stream, behind as u64);
+        }
         // A server that answers before it has the whole request may not read the rest, and without
         // the rest it cannot find the next request (RFC 9112 §9.5).
         if let Some(pending) = self.pending.take() {

@@ -50,9 +50,9 @@ pub struct Config {
     pub max_frame: u32,
     /// Most streams open at a time, whatever the peer grants.
     pub max_streams: u32,
-    /// Whether no request is sent before the peer's SETTINGS, as none that asks for another protocol may
-    /// be (RFC 8441 §3).
-    pub awaits_settings: bool,
+    /// Most streams open before the peer's SETTINGS have come: none where requests ask for another protocol
+    /// (RFC 8441 §3).
+    pub streams_before_settings: u32,
 }
 
 impl Default for Config {
@@ -67,7 +67,7 @@ impl Default for Config {
             header_list: 256 << 10,
             max_frame: 16_384,
             max_streams: u32::MAX,
-            awaits_settings: false,
+            streams_before_settings: STREAMS_BEFORE_SETTINGS,
         }
     }
 }
@@ -303,10 +303,8 @@ impl Connection {
     fn stream_limit(&self) -> u32 {
         let granted = if self.peer.received {
             self.peer.max_concurrent_streams.unwrap_or(u32::MAX)
-        } else if self.config.awaits_settings {
-            0
         } else {
-            STREAMS_BEFORE_SETTINGS
+            self.config.streams_before_settings
         };
         granted.min(self.config.max_streams)
     }

@@ -27,6 +27,8 @@ from trilane.lab.model.contrast import GateRow, JudgedGate, Shift
 _FORM = re.compile(r"(?:(?P<arm>.+):)?(?P<measure>[a-z0-9_.]+)(?P<op>[<>]=?)(?P<limit>.+)")
 _RATIO = re.compile(r"(\d+(?:\.\d+)?|\.\d+)[x×]?")
 _CHANGE = re.compile(r"([+-])(\d+(?:\.\d+)?|\.\d+)%")
+# Measures that are times.
+_TIME = re.compile(r"p\d+([._]\d+)?|min|mean|max|.*(?<!_per)_s")
 # What `trilane load --fail-if` calls them.
 _ALIASES = {
     "rate": "requests_per_s",
@@ -81,7 +83,7 @@ def parse(text: str) -> Gate:
         measure=_ALIASES.get(match["measure"], match["measure"]),
         # Nothing is exactly equal to a limit: `>=` means what `>` does.
         above=match["op"].startswith(">"),
-        limit=_limit(text, match["limit"]),
+        limit=_limit(text, match["measure"], match["limit"]),
     )
 
 
@@ -163,7 +165,15 @@ def _x(gate: Gate) -> str:
     return f"{gate.limit:g}×"
 
 
-def _limit(text: str, limit: str) -> float:
+def _limit(text: str, measure: str, limit: str) -> float:
+    if limit.isdecimal() and _TIME.fullmatch(measure):
+        raise BadGate(
+            _form(
+                text,
+                f"{limit} may be a ratio or a time: type {limit}x for {limit} times the baseline; "
+                f"a limit of {limit}ms or {limit}s is `trilane load --fail-if`'s",
+            )
+        )
     if ratio := _RATIO.fullmatch(limit):
         value = float(ratio[1])
     elif change := _CHANGE.fullmatch(limit):

@@ -292,9 +292,10 @@ class Bytes(Record, frozen=True):
     header_received_decoded: Count
     """Field sections received after decompression, counted as those sent, bytes."""
     body_sent: Count
-    """Content of requests handed to the kernel, over TLS as the content of records, bytes; over
-    HTTP/3 what QUIC had taken, within the server's windows, as far as the datagrams sent can
-    carry it: some of it may have waited for the congestion control.
+    """Content of requests that the peer's TCP acknowledged, over TLS as the content of records,
+    bytes; over a Unix socket what the kernel had taken, over HTTP/3 what QUIC had taken, within the
+    server's windows, as far as the datagrams sent can carry it: some of it may have waited for the
+    congestion control.
     """
     body_received: Count
     """Response bodies, bytes."""
@@ -343,6 +344,11 @@ class Cost(Record, frozen=True):
     """Largest resident set of the process, bytes."""
     busy: list[Share]
     """One entry per worker."""
+    stood_still_s: list[Amount] = field(default_factory=list)
+    """For each worker the longest time in which its loop did not come round though it had not asked
+    the kernel to wait (stopped, starved, or too much to do at once), seconds; empty in runs of
+    other clients, and of builds that do not report it.
+    """
 
 
 class Window(Record, frozen=True):

@@ -15,6 +15,7 @@ ReasonCode: TypeAlias = Literal[
     "nothing_ok",
     "failed",
     "accounts",
+    "others_busy",
     # The engine's.
     "outage",
     "given_up",
@@ -25,6 +26,7 @@ ReasonCode: TypeAlias = Literal[
     "queued",
     "unsent",
     "worker_busy",
+    "stood_still",
     "datagrams_dropped",
     "steal",
     "early_responses",
@@ -39,7 +41,6 @@ ReasonCode: TypeAlias = Literal[
     "bodies",
     "network",
     "no_result",
-    "others_busy",
     "no_capacity",
     "short_turns",
     # The lab's, against a comparison.

@@ -14,7 +14,6 @@ import trilane
 from trilane.lab.model.documents import Json
 from trilane.lab.processes import supervisor
 from trilane.lab.processes.place import HERE, Place
-from trilane.lab.processes.proc import Machine
 from trilane.lab.processes.supervisor import READY_S, Child, Late, ProcessFailed
 
 PROGRAM = (sys.executable, "-m", "trilane", "serve")
@@ -107,12 +106,22 @@ def embedded(
                 "max_concurrent_streams": _STREAMS,
                 "keepalive_requests": None,
                 "flags": list(flags),
-                # Its sockets ask for none.
+                # A route's goes before that of a socket.
                 "tcp_congestion_control": place.congestion_control
-                or Machine().congestion_control(),
+                or _known(ready.get("tcp_congestion_control")),
+                "quic_congestion_control": _quic_control(flags),
             },
             count=lambda: _counted(child),
         )
+
+
+def _known(told: object) -> str | None:
+    return told if isinstance(told, str) else None
+
+
+def _quic_control(flags: Sequence[str]) -> str:
+    flag = "--quic-congestion"
+    return flags[flags.index(flag) + 1] if flag in flags else "cubic"
 
 
 def _counted(child: Child) -> Counted:

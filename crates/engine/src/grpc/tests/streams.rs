@@ -206,3 +206,20 @@ fn our_direction_may_stay_open_until_all_has_been_answered() {
     flight.advance(&mut peer);
     assert!(peer.ended);
 }
+
+#[test]
+fn frames_of_one_read_have_come_at_the_same_time() {
+    let plan = plan(call("WatchBooks", "{}"), |_| ()).unwrap();
+    let mut flight = Flight::new(&plan);
+    flight.ok_head();
+    for read in 1..=2 {
+        flight.now = 10 * read * MILLISECOND;
+        for _ in 0..3 * read {
+            flight.message(b"");
+        }
+    }
+    let latency = flight.tally.recorder.calls().recent.summary();
+    assert_eq!(latency.count, 9);
+    let near = |found: Option<f64>| (found.unwrap() - 0.01).abs() < 1e-4;
+    assert!(near(latency.min) && near(latency.max), "{latency:?}");
+}

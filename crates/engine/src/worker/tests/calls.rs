@@ -1,12 +1,9 @@
 //! gRPC calls against scripted servers.
 
-use std::time::SystemTime;
-
 use super::*;
-use crate::assemble::Machine;
 use crate::grpc::tests::call;
 use crate::grpc::{Answers, CallOptions};
-use crate::outcome::{Code, Outcome, Verdict};
+use crate::outcome::{Code, Verdict};
 
 /// A run of so many milliseconds in which four calls are in flight.
 fn calling(method: &str, milliseconds: u64, asked: CallOptions) -> Options {
@@ -26,23 +23,6 @@ fn streaming(messages: u32) -> Vec<Story> {
         events: Some((messages, Duration::from_millis(10))),
         ..Serve::well()
     })]
-}
-
-/// The report of a run as a result.
-fn outcome(options: &Options, report: Report) -> Outcome {
-    let machine = Machine {
-        started_at: SystemTime::UNIX_EPOCH,
-        dns: Duration::ZERO,
-        steal: 0.0,
-        interrupted: false,
-        peak_rss_bytes: None,
-    };
-    Outcome::new(
-        &Plan::new(options).unwrap(),
-        vec![report],
-        Vec::new(),
-        &machine,
-    )
 }
 
 #[test]
@@ -138,4 +118,34 @@ fn messages_have_a_rate_of_their_own_on_each_stream() {
     assert_eq!((recorder.started, recorder.failures.total()), (4, 0));
     let sent = recorder.calls().sent;
     assert!((396..=404).contains(&sent), "{sent}");
+}
+
+#[test]
+fn the_place_of_a_call_that_broke_off_is_filled() {
+    // The server allows as many streams as calls are to be in flight: each has to be given up for the next.
+    for method in ["WatchBooks", "ImportBooks"] {
+        let asked = CallOptions {
+            max_message: 10,
+            ..CallOptions::default()
+        };
+        let options = Options {
+            connections: 1,
+            ..calling(method, 200, asked)
+        };
+        let stories = vec![Story::Serve(Serve {
+            calls: true,
+            events: Some((2, Duration::from_millis(10))),
+            content: Some(11),
+            streams: Some(2),
+            ..Serve::well()
+        })];
+        let (report, seen) = run(&options, &addresses(1), stories);
+        let recorder = report.unwrap().recorder;
+        // A millisecond each, two at a time.
+        assert!(recorder.started > 300, "{method}: {}", recorder.started);
+        let (kind, count, text) = recorder.failures.iter().next().unwrap();
+        assert_eq!((kind, count), (FailureKind::Limit, recorder.started - 2));
+        assert!(text.contains("--max-message"), "{text}");
+        assert!(seen.resets >= count - 2, "{}", seen.resets);
+    }
 }

@@ -1,8 +1,8 @@
 //! When requests leave: stages in flight, rates of connections, and what queues where a server is slow.
 
 use super::*;
-use crate::options::InFlightStage;
-use crate::outcome::WindowOut;
+use crate::options::{Arrivals, InFlightStage};
+use crate::outcome::{Code, WindowOut};
 use crate::windows::{self, BacklogOut};
 
 const VERSIONS: [Version; 3] = [Version::H1, Version::H2c, Version::H3];
@@ -229,5 +229,76 @@ fn a_stall_is_told_with_when_it_began() {
         assert!((9.79..=10.01).contains(&at), "{version:?}: {at}");
         assert!((8.89..=9.11).contains(&since), "{version:?}: {since}");
         assert_eq!(at_end, 0, "{version:?}");
+    }
+}
+
+#[test]
+fn requests_at_a_rate_take_as_long_as_the_rate_says() {
+    for version in VERSIONS {
+        for (requests, arrivals) in [
+            (1, Arrivals::Constant),
+            (3, Arrivals::Constant),
+            (20, Arrivals::Constant),
+            (20, Arrivals::Poisson),
+        ] {
+            let options = Options {
+                rate: Some(10.0),
+                arrivals,
+                ..counted(requests, version)
+            };
+            let stories = vec![Story::Serve(after(2))];
+            let (report, _) = run(&options, &addresses(1), stories);
+            let outcome = outcome(&options, report.unwrap());
+            let rate = outcome.rate.requests_per_s;
+            let what = format!("{version:?} {requests} {arrivals:?}: {rate}/s");
+            let least = match arrivals {
+                Arrivals::Constant => 9.99,
+                // Twenty at random take twice their time once in a thousand runs.
+                Arrivals::Poisson => 5.0,
+            };
+            assert!((least..=10.0).contains(&rate), "{what}");
+            assert!(outcome.rate.sent_per_s.unwrap() <= 10.0, "{what}");
+        }
+    }
+}
+
+#[test]
+fn the_share_of_one_worker_takes_as_long_as_all() {
+    let options = Options {
+        rate: Some(10.0),
+        threads: 2,
+        ..counted(5, Version::H1)
+    };
+    let (report, _) = run(&options, &addresses(1), vec![Story::Serve(after(2))]);
+    assert_eq!(report.unwrap().measured, 500_000_000);
+}
+
+#[test]
+fn answers_that_take_their_time_are_no_queue() {
+    let options = Options {
+        rate: Some(100.0),
+        connections: 100,
+        ..counted(100, Version::H1)
+    };
+    let (report, _) = run(&options, &addresses(1), vec![Story::Serve(after(500))]);
+    let outcome = outcome(&options, report.unwrap());
+    let mut reasons = outcome.validity.reasons.iter();
+    assert!(!reasons.any(|reason| matches!(reason.code, Code::Queued | Code::Late)));
+}
+
+/// A slip of the keyboard: `-R 500m`. In virtual time the run ends whatever it costs; that it costs no more than
+/// another is what the counts of `arrivals.rs` say.
+#[test]
+fn a_rate_that_nobody_reaches_ends_with_its_time() {
+    for shed_after in [None, Some(Duration::from_millis(1))] {
+        let options = Options {
+            rate: Some(500e6),
+            shed_after,
+            ..timed(0, 1000, Version::H1)
+        };
+        let (report, _) = run(&options, &addresses(1), vec![Story::Serve(after(2))]);
+        let report = report.unwrap();
+        let left = report.recorder.started + report.unsent.shed + report.unsent.waiting;
+        assert!(left.abs_diff(500_000_000) < 10_000, "{left}");
     }
 }

@@ -125,3 +125,25 @@ fn what_passes_by_a_trace_is_held_against_the_trace() {
     let steady = crate::Spec::read("rate=6mbit", |_| Err("no file".into())).expect("a network");
     assert!(trace(&steady, Way::Up, &train(10, 0, |_| false), 0).is_none());
 }
+
+#[test]
+fn jitter_in_order_delays_more_than_was_asked_and_says_how_much() {
+    // A thousand packets a second, each alone delayed by 20 ms on average.
+    let asked = spec("rtt=40ms,jitter=10ms");
+    let found = |took| mean_in_order(Way::Up, &asked, &train(1000, took, |_| false), 64).unwrap();
+    let check = found(26_000_000);
+    assert!((0.024..0.028).contains(&check.asked), "{check}");
+    assert!(
+        check.holds() && check.to_string().contains("follows from what was asked"),
+        "{check}"
+    );
+    let tolerance = check.tolerance;
+    assert!(
+        !found((26e6 - tolerance * 2e9) as i64).holds(),
+        "{tolerance}"
+    );
+    for text in ["rtt=40ms", "rtt=40ms,jitter=10ms,reorder"] {
+        let other = mean_in_order(Way::Up, &spec(text), &train(1000, 0, |_| false), 64);
+        assert!(other.is_none(), "{text}");
+    }
+}

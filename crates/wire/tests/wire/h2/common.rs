@@ -44,7 +44,7 @@ pub(crate) const CONFIG: Config = Config {
     header_list: 16_384,
     max_frame: 16_384,
     max_streams: 1000,
-    awaits_settings: false,
+    streams_before_settings: 100,
 };
 
 pub(crate) type FieldVec = Vec<(String, String)>;

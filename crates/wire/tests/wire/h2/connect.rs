@@ -45,7 +45,7 @@ fn tunnel(block: &[u8]) -> (Client, u32) {
 #[test]
 fn it_waits_for_settings_that_enable_it() {
     let mut client = Client::silent(Config {
-        awaits_settings: true,
+        streams_before_settings: 0,
         ..CONFIG
     });
     let request = websocket(true);
@@ -209,7 +209,7 @@ async fn the_h2_crate_opens_tunnels() {
     let (mut io, far) = tokio::io::duplex(50_000);
     let server = tokio::spawn(echo(far));
     let mut client = Client::silent(Config {
-        awaits_settings: true,
+        streams_before_settings: 0,
         ..CONFIG
     });
     let sent: Vec<u8> = (0..100_000u32).map(|at| (at * 7) as u8).collect();
