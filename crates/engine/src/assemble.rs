@@ -18,11 +18,11 @@ use crate::cost::Spent;
 use crate::latency::{Durations, percentiles};
 use crate::origin::OriginOut;
 use crate::outcome::{
-    Bytes, Cost, Distribution, EarlyResponses, EventsOut, Grpc, Latency, Outcome, PhasesOut,
-    PlanOut, Rate, Requests, StageOut, Target, WebSocketOut, WindowOut,
+    BodiesOut, Bytes, Cost, Distribution, EarlyResponses, EventsOut, Grpc, Latency, MostOut,
+    Outcome, PhasesOut, PlanOut, Rate, Requests, StageOut, Target, WebSocketOut, WindowOut,
 };
 use crate::plan::{Model, Plan, Version};
-use crate::record::{Recorder, Window};
+use crate::record::{Bodies, Recorder, Window};
 use crate::scenario::ScenarioOut;
 use crate::stage::WINDOW;
 use crate::tally::FirstResponse;
@@ -180,6 +180,7 @@ impl Totals<'_> {
                 }),
             },
             status: status_counts(&recorder),
+            bodies: BodiesOut::new(&recorder.bodies),
             grpc: plan
                 .calls
                 .as_ref()
@@ -261,6 +262,21 @@ impl Totals<'_> {
             },
         );
         outcome
+    }
+}
+
+impl BodiesOut {
+    fn new(bodies: &Bodies) -> Option<Self> {
+        let (summed, most) = bodies.most();
+        Some(Self {
+            mean_bytes: bodies.mean_bytes()?,
+            summed,
+            most: most.map(|(body, count)| MostOut {
+                bytes: body.bytes,
+                crc32: format!("{:08x}", body.crc32),
+                count,
+            }),
+        })
     }
 }
 

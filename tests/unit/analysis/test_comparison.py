@@ -307,6 +307,28 @@ def test_a_suspect_comparison_of_many_arms_says_so_in_its_sentence() -> None:
     )
 
 
+def test_what_is_found_beside_an_invalid_arm_is_suspect_as_well() -> None:
+    """FINDINGS T4."""
+    made = paired.compare(
+        with_runs(
+            races.race(THREE),
+            lambda sample: {
+                "validity": validity("broken", verdict="invalid")
+                if sample.arm == "h3"
+                else validity("steal")
+            },
+        )
+    )
+    assert made.validity.verdict == "invalid"
+    assert made.verdict.startswith("No winner: HTTP/3 ran invalid and cannot be ranked; HTTP/2 is ")
+    assert "; suspect because of HTTP/1.1: steal (" in made.verdict
+    # Where nothing is claimed nothing is suspect.
+    nothing = paired.compare(
+        with_runs(races.race(THREE), lambda _: {"validity": validity("x", verdict="invalid")})
+    )
+    assert "suspect" not in nothing.verdict
+
+
 def test_a_suspect_winner_is_called_suspect_wherever_the_sentence_is_shown() -> None:
     made = paired.compare(suspected(races.race(THREE, histogram=True)))
     console = Console(width=200, record=True, file=io.StringIO())

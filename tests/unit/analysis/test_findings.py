@@ -9,6 +9,7 @@ from msgspec import structs
 from rich.console import Console
 
 from synthetic import labs, races
+from synthetic.records import validity, with_runs
 from trilane.lab.analysis import findings, looks, paired
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.paired import Observed
@@ -142,6 +143,19 @@ def test_a_crossing_has_the_strictest_level_of_the_looks_at_its_points() -> None
     assert cut.level == 1 - third.alpha
     assert f"({looks.percent(1 - third.alpha)} interval" in cut.text
     assert "95 %" not in both.text + cut.text
+
+
+def test_a_crossing_of_suspect_runs_is_called_suspect() -> None:
+    """FINDINGS T4."""
+    sweep = Sweep("in_flight", (10, 100), "requests", (("h2", "h1"),))
+    points = {10.0: races.race({"h1": 1.0, "h2": 0.5}), 100.0: races.race({"h1": 1.0, "h2": 2.0})}
+    trusted = result(THREE, points=points, sweep=sweep).verdict
+    assert "suspect" not in trusted
+    doubted = with_runs(points[100.0], lambda _: {"validity": validity("steal")})
+    said = result(THREE, points={**points, 100.0: doubted}, sweep=sweep).verdict
+    assert said.startswith(trusted.partition("At 100")[0])
+    assert said.endswith("), but suspect.")
+    assert "won, but suspect" in said.partition("At 100")[2]
 
 
 def test_noise_breaks_no_gate() -> None:

@@ -108,6 +108,8 @@ pub(crate) struct Serve {
     pub(crate) calls: bool,
     /// Bytes of content of each answer, not over HTTP/2; none: two of its own.
     pub(crate) content: Option<u32>,
+    /// Behind so many answers on a connection content has this length instead.
+    pub(crate) then: Option<(usize, u32)>,
     /// Requests are WebSocket sessions, accepted at once, in which it says this, each time after `delay`;
     /// not over QUIC.
     pub(crate) conversation: Option<Conversation>,
@@ -141,6 +143,7 @@ impl Serve {
             events: None,
             calls: false,
             content: None,
+            then: None,
             conversation: None,
         }
     }
@@ -150,6 +153,12 @@ impl Serve {
     pub(super) fn takes(&self, number: u64, at: Duration) -> Duration {
         let more = self.latency.map(|latency| latency.of(number, at));
         self.delay + more.unwrap_or_default()
+    }
+
+    /// The length of the content of the last of so many answers on a connection, where it was said.
+    pub(super) fn length(&self, answers: usize) -> Option<u32> {
+        let then = self.then.filter(|(first, _)| answers > *first);
+        then.map_or(self.content, |(_, length)| Some(length))
     }
 
     /// Whether the last of so many requests is refused.

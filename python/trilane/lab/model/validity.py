@@ -44,6 +44,7 @@ ReasonCode: TypeAlias = Literal[
     "short_turns",
     # The lab's, against a comparison.
     "different_bodies",
+    "different_statuses",
     "differs_from_itself",
     # The lab's, against a contrast of two runs.
     "incomplete",

@@ -45,6 +45,7 @@ fn serve() -> impl Strategy<Value = Serve> {
                     refuses,
                     early,
                     content,
+                    then: None,
                     conversation: None,
                 }
             },
