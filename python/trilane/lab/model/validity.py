@@ -29,6 +29,7 @@ ReasonCode: TypeAlias = Literal[
     "steal",
     "early_responses",
     "few_connections",
+    "redirects",
     "exhausted",
     "broken_connections",
     "cold_start",
