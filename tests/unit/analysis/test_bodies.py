@@ -175,7 +175,7 @@ def test_a_run_that_was_given_another_body_is_named() -> None:
     assert reason.code == "different_bodies"
     assert reason.text == (
         "HTTP/2: 1 of 9 runs read 2,000 bytes with CRC-32 0000000b, "
-        "most runs read 100 bytes with CRC-32 0000000a",
+        "most runs read 100 bytes with CRC-32 0000000a"
     )
     assert "HTTP/2 won, but suspect" in made.verdict
 

@@ -198,6 +198,11 @@ def test_what_a_quick_run_asks_otherwise_is_said_in_every_report() -> None:
     of_post = structs.replace(made, experiment=structs.replace(made.experiment, source=post))
     assert labels.altered(of_post) == f"{said}; so the published numbers are not set beside this."
     assert labels.altered(result(THREE)) is None
+    shorter = ("1 s instead of 20 s",)
+    row = Published("requests_per_s", "h2", "h1", (1.0, 1.0))
+    assert labels.altered(result(THREE, shortened=shorter, published=(row,))) == (
+        "Runs made shorter by --quick: 1 s instead of 20 s, beside the numbers of the post."
+    )
 
 
 def test_many_arms_are_compared_with_the_baseline_and_no_winner_is_named() -> None:

@@ -229,7 +229,7 @@ def _family(
                 b=summary(values[1], unit, b.seed),
                 noise_floor=floor,
                 **(
-                    asdict(judged) | {"finding": measure.ranked(judged.finding)}
+                    asdict(judged) | {"finding": measure.ranked(judged.finding, alone=first.alone)}
                     if judged
                     else {"a_values": len(values[0]), "b_values": len(values[1])}
                 ),

@@ -90,6 +90,7 @@ def result(found: Findings) -> LabResult:
             source=None if experiment.source is None else Post(**asdict(experiment.source)),
             quick=found.quick,
             altered=list(form.altered),
+            shortened=list(form.shortened),
         ),
         command=found.command,
         replay=found.replay,

@@ -249,8 +249,9 @@ class Table:
         measures = list(dict.fromkeys([*observed.measures, observed.rank]))
         keys = [(measure, arm, to) for measure in measures for arm, to in pairs]
         rows: dict[tuple[Measure, str, str], Ratio] = {}
+        alone = all(arm.is_alone for arm in observed.arms)
         for shared in (False, True):
-            together = [key for key in keys if key[0].shared is shared]
+            together = [key for key in keys if (key[0].shared and not alone) is shared]
             judged = family.judge(
                 [self._case(*key) for key in together],
                 margin=observed.margin,
@@ -259,7 +260,8 @@ class Table:
             )
             rows.update(zip(together, judged, strict=True))
         return [
-            structs.replace(rows[key], finding=key[0].ranked(rows[key].finding)) for key in keys
+            structs.replace(rows[key], finding=key[0].ranked(rows[key].finding, alone=alone))
+            for key in keys
         ]
 
     def budget(self, row: Expect) -> spending.Judged | None:

@@ -55,6 +55,8 @@ class Cell:
     """What its runs were given."""
     tool: str
     """Which load generator measured it; `trilane` for run folders."""
+    alone: bool
+    """Whether its runs had an interface to themselves."""
     read: Callable[[Measure], list[Floats]]
     """For each folder (or for all files) the values of a measure, one per block; NaN: unknown."""
 
@@ -175,6 +177,7 @@ def _cell(name: str, group: Sequence[tuple[RunFolder, Comparison]]) -> Cell:
             for each in bodies.of_arm(arm, [s.run for s in arm.samples if s.run is not None])
         ],
         tool="trilane",
+        alone=all(arm.is_alone for arm in arms),
         read=lambda measure: [_block_values(arm.samples, measure) for arm in arms],
     )
 
@@ -252,6 +255,7 @@ def _of_ours(label: str, paths: Sequence[Path], files: Sequence[Run]) -> Side:
         },
         given=[bodies.of_run(run) for run in files],
         tool="trilane",
+        alone=False,
         read=lambda measure: [_known(measure.read(run, Beside()) for run in files)],
     )
     measures = [
@@ -277,6 +281,7 @@ def _of_others(label: str, paths: Sequence[Path], files: Sequence[Told]) -> Side
         facts={"workload": {}, "machine": {}, "software": {}},
         given=[],
         tool=tool,
+        alone=False,
         read=lambda measure: [_known(told.value(measure.name) for told in files)],
     )
     sources = [
