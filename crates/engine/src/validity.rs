@@ -473,8 +473,16 @@ fn only_redirects(outcome: &Outcome) -> Option<u16> {
         let status = status.parse().ok().filter(is_redirect)?;
         most = most.max(Some((*count, status)));
     }
-    let asked = !outcome.plan.asked.expect_status.is_empty();
-    most.filter(|_| !asked).map(|(_, status)| status)
+    let ranges = &outcome.plan.asked.expect_status;
+    let takes = |status| {
+        ranges
+            .iter()
+            .any(|range| (range.0..=range.1).contains(&status))
+    };
+    let (_, status) = most?;
+    // Redirects alone, and no page, were asked for.
+    let asked = takes(status) && !takes(200);
+    (!asked).then_some(status)
 }
 
 /// What may be the matter where no request was answered as expected.

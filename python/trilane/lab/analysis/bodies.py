@@ -162,6 +162,8 @@ def differ(first: Sequence[Received], second: Sequence[Received]) -> bool:
     A page that changes from one request to the next has other sums in every run, and then its mean
     lengths alone can tell.
     """
+    if len({*first, *second}) < 2:
+        return False
     pairs = list(itertools.product(first, second))
     # A run, or two that differ, may have met a page that changes.
     steady = all(
@@ -272,7 +274,7 @@ def odd_runs(found: Sequence[Sequence[Arm]], runs: Mapping[str, Sequence[Run]]) 
                 f"{arm.title}: {len(odd)} of {len(given)} {'run' if len(given) == 1 else 'runs'} "
                 f"read {odd[0]}, most runs read {common}"
             )
-            numbers = {"runs": len(odd), "of_runs": len(given)}
+            numbers = {"runs": float(len(odd)), "of_runs": float(len(given))}
             reasons.append(
                 Reason(code="different_bodies", verdict="suspect", numbers=numbers, text=text)
             )
