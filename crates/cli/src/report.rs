@@ -120,7 +120,8 @@ fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         }
         None => {
             let asked = plan.connections * plan.streams;
-            match outcome.connections.in_flight_at_most {
+            let open = outcome.usually_open() * plan.streams as u64;
+            match outcome.connections.in_flight_at_most.min(open) {
                 most if most < asked as u64 => {
                     format!("closed model, at most {most} of {asked} in flight")
                 }

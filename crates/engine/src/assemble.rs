@@ -18,11 +18,11 @@ use crate::cost::Spent;
 use crate::latency::{Durations, percentiles};
 use crate::origin::OriginOut;
 use crate::outcome::{
-    Bytes, Cost, Distribution, EarlyResponses, EventsOut, Grpc, Latency, Outcome, PhasesOut,
-    PlanOut, Rate, Requests, StageOut, Target, WebSocketOut, WindowOut,
+    BodiesOut, Bytes, Cost, Distribution, EarlyResponses, EventsOut, Grpc, Latency, MostOut,
+    Outcome, PhasesOut, PlanOut, Rate, Requests, StageOut, Target, WebSocketOut, WindowOut,
 };
 use crate::plan::{Model, Plan, Version};
-use crate::record::{Recorder, Window};
+use crate::record::{Bodies, Recorder, Window};
 use crate::scenario::ScenarioOut;
 use crate::stage::WINDOW;
 use crate::tally::FirstResponse;
@@ -184,6 +184,7 @@ impl Totals<'_> {
                 }),
             },
             status: status_counts(&recorder),
+            bodies: BodiesOut::new(&recorder.bodies),
             grpc: plan
                 .calls
                 .as_ref()
@@ -267,6 +268,21 @@ impl Totals<'_> {
             },
         );
         outcome
+    }
+}
+
+impl BodiesOut {
+    fn new(bodies: &Bodies) -> Option<Self> {
+        let (summed, most) = bodies.most();
+        Some(Self {
+            mean_bytes: bodies.mean_bytes()?,
+            summed,
+            most: most.map(|(body, count)| MostOut {
+                bytes: body.bytes,
+                crc32: format!("{:08x}", body.crc32),
+                count,
+            }),
+        })
     }
 }
 
@@ -496,21 +512,22 @@ mod tests {
     use crate::schedule::Unsent;
     use crate::validity::Code;
 
-    #[test]
-    fn books_that_are_wrong_make_a_run_invalid() {
+    /// The outcome of what one worker counted, with these windows.
+    fn outcome(
+        options: Options,
+        recorder: Recorder,
+        connections: Connections,
+        windows: Vec<WindowOut>,
+    ) -> Outcome {
         let plan = Plan::new(&Options {
             urls: vec!["http://a/".into()],
-            ..Options::default()
+            ..options
         })
         .unwrap();
-        let mut recorder = Recorder::new(false);
-        recorder.started(Wait::default(), false);
-        recorder.ok(2, Instants::default());
-        recorder.ok(3, Instants::default());
         let report = Report {
             iterations: None,
             recorder,
-            connections: Connections::default(),
+            connections,
             origins: Vec::new(),
             peers: BTreeMap::new(),
             concurrency: Concurrency::default(),
@@ -530,13 +547,74 @@ mod tests {
             interrupted: false,
             peak_rss_bytes: None,
         };
-        let outcome = Outcome::new(&plan, vec![report], Vec::new(), &machine);
+        Outcome::new(&plan, vec![report], windows, &machine)
+    }
+
+    fn finds(outcome: &Outcome, code: Code) -> bool {
+        let mut reasons = outcome.validity.reasons.iter();
+        reasons.any(|reason| reason.code == code)
+    }
+
+    #[test]
+    fn few_connections_are_those_that_are_open_most_of_the_time() {
+        // FINDINGS T13: all of them were open once.
+        for (open, usual, few) in [([9, 9, 100], 9, true), ([100, 95, 95], 100, false)] {
+            let windows = open.map(|open| WindowOut {
+                open,
+                ..WindowOut::new(&Window::new(0, false), false)
+            });
+            let found = |requests_per_connection| {
+                let options = Options {
+                    connections: 100,
+                    requests_per_connection,
+                    ..Options::default()
+                };
+                let connections = Connections::at_least(100);
+                outcome(options, Recorder::new(false), connections, windows.to_vec())
+            };
+            assert_eq!(found(None).usually_open(), usual);
+            assert_eq!(finds(&found(None), Code::FewConnections), few);
+            // Those that the plan replaces are never all there.
+            assert!(!finds(&found(Some(1)), Code::FewConnections));
+        }
+    }
+
+    #[test]
+    fn a_run_of_nothing_but_redirects_says_so() {
+        // FINDINGS I15.
+        let found = |statuses: &[usize], expected: (u16, u16)| {
+            let mut recorder = Recorder::new(false);
+            for status in statuses {
+                recorder.status[*status] += 1;
+            }
+            let options = Options {
+                statuses: vec![expected],
+                ..Options::default()
+            };
+            let outcome = outcome(options, recorder, Connections::default(), Vec::new());
+            finds(&outcome, Code::Redirects)
+        };
+        let usual = (200, 399);
+        assert!(found(&[301, 301, 308], usual));
+        assert!(!found(&[301], (300, 399)));
+        for others in [&[301, 200][..], &[304], &[]] {
+            assert!(!found(others, usual));
+        }
+    }
+
+    #[test]
+    fn books_that_are_wrong_make_a_run_invalid() {
+        let mut recorder = Recorder::new(false);
+        recorder.started(Wait::default(), false);
+        recorder.ok(2, Instants::default());
+        recorder.ok(3, Instants::default());
+        let none = Connections::default();
+        let outcome = outcome(Options::default(), recorder, none, Vec::new());
         assert_eq!(
             outcome.requests.abandoned, 0,
             "not as many as fit in 64 bits"
         );
         assert_eq!(outcome.validity.verdict, Verdict::Invalid);
-        let mut reasons = outcome.validity.reasons.iter();
-        assert!(reasons.any(|reason| reason.code == Code::Accounts));
+        assert!(finds(&outcome, Code::Accounts));
     }
 }

@@ -9,7 +9,7 @@ use crate::events::{EventStreams, EventsPlan};
 use crate::failure::FailureKind;
 use crate::grpc::{Calls, code_of_error};
 use crate::plan::Plan;
-use crate::record::Instants;
+use crate::record::{Instants, is_sampled};
 use crate::scenario::Visits;
 use crate::slowest::Of;
 use crate::tally::{BodySum, Pending, Tally};
@@ -25,7 +25,7 @@ const TOO_EARLY: u16 = 425;
 
 /// One request in flight.
 #[derive(Clone, Copy, Debug)]
-struct Stream {
+pub(crate) struct Stream {
     at: Instants,
     body_bytes: u64,
     /// Content of the request, and what of it had not left when the response ended.
@@ -37,6 +37,8 @@ struct Stream {
     status: u16,
     attempts: u8,
     live: bool,
+    /// Whether the body of the response is summed, which has not been thrown away so far.
+    summed: bool,
     /// Whether it was sent in early data that the server has not rejected.
     early: bool,
 }
@@ -86,6 +88,8 @@ pub(crate) struct Exchanges {
     origin: u32,
     /// Which of the schedule's lanes they take requests from: see [`crate::schedule::Schedule::take`].
     lane: u32,
+    /// Whether all bodies are summed, those of a sample otherwise.
+    sums_all: bool,
     /// Slots that stay empty: of a number in flight that changes, this connection has a part.
     withheld: usize,
     /// Where the connection has a rate of its own: since when it has had room for a request; none where it
@@ -112,6 +116,7 @@ impl Exchanges {
             status: 0,
             attempts: 0,
             live: false,
+            summed: false,
             early: false,
         };
         Self {
@@ -135,6 +140,7 @@ impl Exchanges {
             } else {
                 origin
             },
+            sums_all: plan.check_body,
             withheld: if plan.stages_in_flight.is_empty() {
                 0
             } else {
@@ -225,6 +231,7 @@ impl Exchanges {
             status: 0,
             attempts: pending.attempts + 1,
             live: true,
+            summed: pending.request == 0 && (self.sums_all || is_sampled(pending.number)),
             early,
         };
     }
@@ -320,11 +327,18 @@ impl Exchanges {
         recorder.traffic.fields_received_decoded += head.decoded_bytes as u64;
     }
 
-    /// A piece of a body has come.
+    /// A piece of a body has come: to this stream.
     #[inline]
-    pub(crate) fn data(&mut self, id: StreamId, length: usize, tally: &mut Tally<'_>) {
-        self.slots[id.slot as usize].body_bytes += length as u64;
+    pub(crate) fn data(
+        &mut self,
+        id: StreamId,
+        length: usize,
+        tally: &mut Tally<'_>,
+    ) -> &mut Stream {
         tally.recorder.traffic.body_received += length as u64;
+        let stream = &mut self.slots[id.slot as usize];
+        stream.body_bytes += length as u64;
+        stream
     }
 
     /// Of the content that has come the events are counted.
@@ -438,21 +452,20 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
 
     #[inline]
     fn data(&mut self, id: StreamId, bytes: &[u8]) {
-        self.exchanges.data(id, bytes.len(), self.tally);
-        if let Some(plan) = &self.tally.plan.events {
-            self.exchanges
-                .take_events(plan, id, bytes, self.now, self.tally);
-        }
-        if FULL {
-            let stream = &mut self.exchanges.slots[id.slot as usize];
+        let stream = self.exchanges.data(id, bytes.len(), self.tally);
+        if FULL || stream.summed {
             let mut crc = crc32fast::Hasher::new_with_initial(stream.crc);
             crc.update(bytes);
             stream.crc = crc.finalize();
         }
+        if let Some(plan) = &self.tally.plan.events {
+            self.exchanges
+                .take_events(plan, id, bytes, self.now, self.tally);
+        }
     }
 
     fn discarded(&mut self, id: StreamId, bytes: u64) {
-        self.exchanges.data(id, bytes as usize, self.tally);
+        self.exchanges.data(id, bytes as usize, self.tally).summed = false;
     }
 
     fn unsent(&mut self, id: StreamId, bytes: u64) {
@@ -502,11 +515,11 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
                 });
             return;
         }
+        let sum = BodySum {
+            bytes: stream.body_bytes,
+            crc32: stream.crc,
+        };
         if FULL {
-            let sum = BodySum {
-                bytes: stream.body_bytes,
-                crc32: stream.crc,
-            };
             match self.tally.first.bodies[request as usize] {
                 None => self.tally.know_body(request, sum),
                 Some(expected) if self.tally.plan.check_body && expected != sum => {
@@ -521,7 +534,12 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
                 Some(_) => (),
             }
         }
-        self.tally.recorder.ok(self.now, stream.at);
+        let recorder = &mut self.tally.recorder;
+        recorder.bodies.add(sum.bytes);
+        if stream.summed {
+            recorder.bodies.sum(sum);
+        }
+        recorder.ok(self.now, stream.at);
     }
 
     fn goaway(&mut self, code: u64, debug: &[u8]) {

@@ -90,9 +90,9 @@ pub use options::{
 };
 pub use origin::OriginOut;
 pub use outcome::{
-    Bytes, Code, Cost, Distribution, EarlyDataOut, EventsOut, Grpc, HandshakesOut, Latency,
-    MeasuredOut, MethodOut, Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, StageOut,
-    StreamsOut, Target, Validity, Verdict, WebSocketOut, WindowOut,
+    BodiesOut, Bytes, Code, Cost, Distribution, EarlyDataOut, EventsOut, Grpc, HandshakesOut,
+    Latency, MeasuredOut, MethodOut, MostOut, Outcome, PhasesOut, PlanOut, Rate, Reason, Requests,
+    StageOut, StreamsOut, Target, Validity, Verdict, WebSocketOut, WindowOut,
 };
 pub use phases::RequestPhasesOut;
 pub use plan::{Plan, PlanError};

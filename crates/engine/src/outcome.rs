@@ -39,6 +39,8 @@ pub struct Outcome {
     pub requests: Requests,
     /// Final responses by status code.
     pub status: BTreeMap<String, u64>,
+    /// What ok responses brought; none where there were none, or calls, sessions and scenarios judge them.
+    pub bodies: Option<BodiesOut>,
     /// What is known of gRPC calls, where the requests were such.
     pub grpc: Option<Grpc>,
     /// What is known of events in the content of responses, where they were asked about.
@@ -205,6 +207,28 @@ pub struct EarlyResponses {
     pub body_bytes: u64,
     /// How much of it had been sent by then, as [`Bytes::body_sent`] counts.
     pub body_sent: u64,
+}
+
+/// The bodies of ok responses.
+#[derive(Clone, Debug, Serialize)]
+pub struct BodiesOut {
+    /// Mean length.
+    pub mean_bytes: f64,
+    /// How many were summed: of the first URL a sample, or all with `--check-body`.
+    pub summed: u64,
+    /// Of these the most frequent body; none where none was summed.
+    pub most: Option<MostOut>,
+}
+
+/// A body that several responses had.
+#[derive(Clone, Debug, Serialize)]
+pub struct MostOut {
+    /// Its length.
+    pub bytes: u64,
+    /// Its CRC-32, hexadecimal.
+    pub crc32: String,
+    /// Responses that had it, as far as is known of many different ones.
+    pub count: u64,
 }
 
 /// gRPC calls: what they were, and how they ended.

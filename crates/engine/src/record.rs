@@ -1,5 +1,6 @@
 //! What one worker counts. Nothing here grows with the number of requests.
 
+mod bodies;
 mod instants;
 mod statuses;
 mod traffic;
@@ -19,6 +20,7 @@ use crate::phases::{Phases, RequestPhases};
 use crate::slowest::Slowest;
 use crate::websocket;
 
+pub(crate) use self::bodies::{Bodies, is_sampled};
 pub(crate) use self::instants::{Instants, Wait};
 pub(crate) use self::traffic::Traffic;
 use self::window::Standing;
@@ -67,6 +69,8 @@ pub(crate) struct Recorder {
     pub(crate) failures: Failures,
     pub(crate) censored: u64,
     pub(crate) early: Early,
+    /// Of ok responses, but for those that a scenario, calls or sessions judge in their own way.
+    pub(crate) bodies: Bodies,
     pub(crate) warmup: Warmup,
     /// Count of final responses by status code.
     #[serde(with = "statuses")]
@@ -149,6 +153,7 @@ impl Recorder {
             failures: Failures::default(),
             censored: 0,
             early: Early::default(),
+            bodies: Bodies::default(),
             warmup: Warmup::default(),
             status: Box::new([0; 1000]),
             service: Durations::new(),
@@ -324,6 +329,7 @@ impl Recorder {
         self.retried = 0;
         self.censored = 0;
         self.early = Early::default();
+        self.bodies = Bodies::default();
         self.failures = Failures::default();
         self.status.fill(0);
         for durations in [
@@ -384,6 +390,7 @@ impl Recorder {
         self.retried += other.retried;
         self.censored += other.censored;
         self.early.merge(other.early);
+        self.bodies.merge(&other.bodies);
         self.failures.merge(other.failures);
         self.warmup.started += other.warmup.started;
         self.warmup.ok += other.warmup.ok;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::concurrency::Concurrency;
 use crate::failure::FailureKind;
 use crate::outcome::{Distribution, Outcome};
-use crate::windows::{cold_start, outages, trend};
+use crate::windows::{cold_start, outages, trend, usually_open};
 
 /// How far a run may be believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -63,6 +63,8 @@ pub enum Code {
     EarlyResponses,
     /// Fewer connections were open than were asked for.
     FewConnections,
+    /// Every response was a redirect.
+    Redirects,
     /// Our machine had no file descriptor or local port left.
     Exhausted,
     /// The server sent what belongs to no response, or more than our limits.
@@ -391,14 +393,24 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
         ));
     }
     let origins = outcome.origins.as_ref().map_or(1, Vec::len);
-    let open = outcome.connections.open_at_most;
     let asked = outcome.plan.connections * origins;
+    let open = outcome.usually_open();
     if open < asked as u64 {
         reasons.push(Reason::new(
             Verdict::Suspect,
             Code::FewConnections,
             [("open", open as f64), ("asked", asked as f64)],
             format!("no more than {open} of the {asked} connections asked for were open"),
+        ));
+    }
+    if let Some(status) = only_redirects(outcome) {
+        reasons.push(Reason::new(
+            Verdict::Suspect,
+            Code::Redirects,
+            [("status", f64::from(status))],
+            format!(
+                "every response was a redirect ({status}), which is not followed: type the URL that it leads to, or --expect-status {status} if that is what you measure"
+            ),
         ));
     }
     let exhausted = outcome.connections.exhausted;
@@ -501,6 +513,40 @@ fn stood_still(outcome: &Outcome, around: &Circumstances<'_>) -> Option<Reason> 
         ),
         None => Reason::new(Verdict::Suspect, Code::StoodStill, numbers, stood),
     })
+}
+
+impl Outcome {
+    /// How many connections were open most of the time, at most: those that the plan replaces, and a few
+    /// that the server does, count as open.
+    pub fn usually_open(&self) -> u64 {
+        let most = self.connections.open_at_most;
+        let usual = usually_open(&self.windows).unwrap_or(most);
+        let replaced = self.plan.asked.requests_per_connection.is_some();
+        if replaced || usual * 10 >= most * 9 {
+            return most;
+        }
+        usual
+    }
+}
+
+/// The status of most responses where each was a redirect (RFC 9110 §15.4), and nobody asked for these.
+fn only_redirects(outcome: &Outcome) -> Option<u16> {
+    let is_redirect = |status: &u16| matches!(status, 301..=303 | 307 | 308);
+    let mut most = None;
+    for (status, count) in &outcome.status {
+        let status = status.parse().ok().filter(is_redirect)?;
+        most = most.max(Some((*count, status)));
+    }
+    let ranges = &outcome.plan.asked.expect_status;
+    let takes = |status| {
+        ranges
+            .iter()
+            .any(|range| (range.0..=range.1).contains(&status))
+    };
+    let (_, status) = most?;
+    // Redirects alone, and no page, were asked for.
+    let asked = takes(status) && !takes(200);
+    (!asked).then_some(status)
 }
 
 /// What may be the matter where no request was answered as expected.

@@ -57,6 +57,14 @@ pub(crate) fn backlog(windows: &[WindowOut]) -> Option<BacklogOut> {
     Some(longest)
 }
 
+/// The connections that were open at the end of most windows, or more: the median. None where there are
+/// no windows.
+pub(crate) fn usually_open(windows: &[WindowOut]) -> Option<u64> {
+    let mut open: Vec<_> = windows.iter().map(|row| row.open).collect();
+    open.sort_unstable();
+    open.get(open.len() / 2).copied()
+}
+
 /// Parts of a run that are compared with each other.
 const PARTS: usize = 10;
 
@@ -77,8 +85,8 @@ fn rates(windows: &[WindowOut]) -> Option<Vec<f64>> {
     windows.chunks_exact(size).take(PARTS).map(rate).collect()
 }
 
-/// The relative change of the rate over a run, where it is a trend: a straight line explains most of
-/// it and it exceeds 10 %.
+/// The change of the rate over a run, relative to its beginning, where it is a trend: a straight line
+/// explains most of it, and it exceeds 10 % of the mean.
 pub(crate) fn trend(windows: &[WindowOut]) -> Option<f64> {
     let rates = rates(windows)?;
     let n = rates.len() as f64;
@@ -93,8 +101,13 @@ pub(crate) fn trend(windows: &[WindowOut]) -> Option<f64> {
     if mean_y <= 0.0 || yy <= 0.0 {
         return None;
     }
-    let change = xy / xx * (n - 1.0) / mean_y;
-    (xy * xy / (xx * yy) > 0.7 && change.abs() > 0.1).then_some(change)
+    let rise = xy / xx * (n - 1.0);
+    if xy * xy / (xx * yy) <= 0.7 || rise.abs() <= 0.1 * mean_y {
+        return None;
+    }
+    // No rate is below 0, where a line that is fitted to a steep fall or rise may end or begin.
+    let [begin, end] = [mean_y - rise / 2.0, mean_y + rise / 2.0].map(|rate| rate.max(0.0));
+    Some((end - begin) / if begin > 0.0 { begin } else { mean_y })
 }
 
 /// How fast a run began and how fast it went on, in ok requests per second, where the one is less than
@@ -180,6 +193,13 @@ mod tests {
             assert_eq!(trend(&[0; 10]), None);
         }
         assert_eq!(trend(&rows(&[1000, 500], 2)), None, "less than a second");
+        // FINDINGS N17: the line falls by 168 % of the mean, and ends below 0.
+        let steep = [1000, 800, 600, 450, 300, 200, 100, 50, 10, 0];
+        assert_eq!(trend(&rows(&steep, 1)), Some(-1.0));
+        let rise = [0, 10, 50, 100, 200, 300, 450, 600, 800, 1000];
+        assert!(trend(&rows(&rise, 1)).unwrap() > 1.0);
+        let half = [1000, 944, 889, 833, 778, 722, 667, 611, 556, 500];
+        assert!((trend(&rows(&half, 1)).unwrap() + 0.5).abs() < 0.01);
     }
 
     #[test]

@@ -79,6 +79,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
             help="Put every arm on this emulated network: rtt=40ms,loss=1%, or 4g, dsl, ….",
         ),
     ] = "",
+    check_body: options.CheckBody = False,
     blocks: Annotated[
         str | None,
         typer.Option(
@@ -105,6 +106,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
     packages.need_lab("lab run")
     from trilane.lab.asked import Wanted, unusable
     from trilane.lab.experiment.bad_experiment import BadExperiment
+    from trilane.lab.experiment.check_workload import BROUGHT
     from trilane.lab.experiment.experiment import Experiment
 
     machines = on_cluster.asked(
@@ -132,11 +134,14 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
         arms=arms or (),
         count=None if count is None else units.count("-n", count),
         network=network,
+        check_body=check_body,
         state=state,
         fresh=fresh,
         command=["trilane", *sys.argv[1:]],
     )
     _check_arms(wanted)
+    if check_body and (kind := experiment.forms[wanted.form].workload.kind) in BROUGHT:
+        raise Usage(f"--check-body: a workload of kind {kind} has checks of its own: leave it out")
     if problem := unusable(experiment.forms[wanted.form], network):
         raise Usage(f"--network {network}: {problem}")
     running.check_report(report)

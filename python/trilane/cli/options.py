@@ -59,6 +59,10 @@ Body = Annotated[
 ExpectStatus = Annotated[
     str | None, typer.Option(metavar="CODES", help="What counts as ok, such as 200-299,404.")
 ]
+CheckBody = Annotated[
+    bool,
+    typer.Option("--check-body", help="Sum every body, not a sample: one unlike the first fails."),
+]
 NoPin = Annotated[bool, typer.Option("--no-pin", help="Do not pin client and server to CPUs.")]
 Cluster = Annotated[
     str | None,

@@ -178,6 +178,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         str | None, typer.Option(metavar="TIME", help="Limit of a connect and handshake.")
     ] = None,
     expect_status: options.ExpectStatus = None,
+    check_body: options.CheckBody = False,
     congestion_control: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Of the TCP arms. [default: cubic, like QUIC, if here]"),
@@ -241,6 +242,8 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         flags.append("-k")
     if gzip:
         flags.append("--gzip")
+    if check_body:
+        flags.append("--check-body")
     asked = lab.Flags(
         url=_one(urls or []),
         versions=options.versions(h1=h1, h2=h2, h2c=h2c, h3=h3),

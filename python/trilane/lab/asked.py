@@ -49,6 +49,8 @@ class Wanted:
     """Requests in place of the form's."""
     network: str = ""
     """The emulated network of every arm in place of its own; empty: as the file says."""
+    check_body: bool = False
+    """The engine sums every body, instead of a sample."""
     state: Path | None = None
     fresh: bool = False
     """Begin anew, although an interrupted run of the same plan could go on."""
@@ -118,6 +120,8 @@ def chosen(wanted: Wanted) -> Form:
         form = form.with_count(wanted.count)
     if wanted.network:
         form = form.on_network(wanted.network)
+    if wanted.check_body:
+        form = replace(form, workload=replace(form.workload, check_body=True))
     if wanted.arms:
         form = form.only(wanted.arms)
     blocks = form.stats.publish_blocks if wanted.publish else form.stats.blocks

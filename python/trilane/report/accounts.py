@@ -30,9 +30,39 @@ class Account:
     abandoned: int
     """In flight as a run ended."""
     round_trip: str
-    """Median over the runs, as the kernel or QUIC measured it; unknown where none tells it."""
+    """Median over the runs, as the kernel or QUIC measured it; where none reports it, that of the
+    emulated network; else unknown.
+    """
     network: str
     """`direct`, or the emulated network."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The network that a profile was in one block."""
+
+    profile: str
+    """As it was asked for, such as `4g` or `4g,loss=1%`."""
+    block: int
+    """From 1."""
+    settings: str
+    """What was drawn, as `trilane network` takes it."""
+
+    def __str__(self) -> str:
+        return f"{self.profile} in block {self.block}: {self.settings}"
+
+
+def drawn(comparison: Comparison) -> list[Drawn]:
+    """What each profile was in each block; nothing of networks that are no distribution."""
+    found = {}
+    for arm in comparison.arms:
+        # A profile is a name, and comes first; all other settings have a value.
+        if not arm.is_alone or "=" in arm.network.partition(",")[0]:
+            continue
+        for sample in arm.samples:
+            if sample.network is not None:
+                found[arm.network, sample.block + 1] = sample.network.network
+    return [Drawn(*key, settings) for key, settings in sorted(found.items())]
 
 
 def accounts(comparison: Comparison) -> list[Account]:
@@ -108,6 +138,15 @@ def _account(arm: JudgedArm) -> Account:
         failed=sum(each.failed for each in requests),
         abandoned=sum(each.abandoned for each in requests),
         kinds=", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common()),
-        round_trip=formatting.quantity(statistics.median(trips) if trips else None, "s"),
+        round_trip=_round_trip(trips, arm),
         network=arm.network,
     )
+
+
+def _round_trip(measured: Sequence[float], arm: JudgedArm) -> str:
+    if measured:
+        return formatting.quantity(statistics.median(measured), "s")
+    emulated = [each.network.rtt_s for each in arm.samples if each.network is not None]
+    if not emulated:
+        return formatting.NONE
+    return f"{formatting.quantity(statistics.median(emulated), 's')} emulated"

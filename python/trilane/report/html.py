@@ -79,6 +79,7 @@ def _environment() -> jinja2.Environment:
         level=view.level,
         runs_said=strip.said,
         setting=accounts.setting,
+        drawn=accounts.drawn,
         repeated=accounts.repeated,
         total=accounts.total,
         titles=view.titles,

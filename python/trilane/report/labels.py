@@ -129,10 +129,13 @@ def gate_word(row: ExpectedRatio) -> str:
 
 
 def altered(lab: LabResult) -> str | None:
-    """A sentence on what was asked otherwise than the form says; None where nothing was."""
+    """A sentence on what was asked otherwise or shorter than the form says; None without."""
     experiment = lab.experiment
     if not experiment.altered:
-        return None
+        if not experiment.shortened:
+            return None
+        runs = f"Runs made shorter by --quick: {', '.join(experiment.shortened)}"
+        return f"{runs}{', beside the numbers of the post' if lab.published else ''}."
     said = f"Asked otherwise than the form says: {', '.join(experiment.altered)}"
     beside = "; so the published numbers are not set beside this" if experiment.source else ""
     return f"{said}{beside}."

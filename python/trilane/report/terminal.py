@@ -70,6 +70,7 @@ def _race(comparison: Comparison, width: int) -> RenderableType:
         *_capacities(comparison),
         *_pairs(comparison),
         *_accounts(comparison),
+        *_drawn(comparison, alone=True),
         _notes(comparison, _legend(comparison, looks.percent(comparison.plan.level))),
     )
 
@@ -129,7 +130,19 @@ def _point(point: Point, width: int, *, alone: bool) -> list[RenderableType]:
         *_capacities(comparison),
         *_pairs(comparison),
         *_accounts(comparison),
+        *_drawn(comparison, alone=alone),
     ]
+
+
+def _drawn(comparison: Comparison, *, alone: bool) -> list[RenderableType]:
+    """What the networks of profiles were; of many points the page says it."""
+    lines = accounts.drawn(comparison)
+    if not lines:
+        return []
+    if alone:
+        return [Text("\n".join(map(str, lines)), "dim"), Text("")]
+    names = " and ".join(dict.fromkeys(line.profile for line in lines))
+    return [Text(f"{names}: drawn for each block, as the page lists", "dim"), Text("")]
 
 
 def _shape(comparison: Comparison) -> str:

@@ -368,8 +368,8 @@ def test_an_arm_that_read_another_body_in_b_is_not_judged(tmp_path: Path) -> Non
     assert rows(document, "requests_per_s")["h1"].finding != "invalid"
     assert document.validity.verdict == "invalid"
     assert document.validity.reasons[0].text == (
-        "HTTP/2: A read 100 bytes with CRC-32 0a0b0c0d, B read 2,000 bytes with CRC-32 0a0b0c0d: "
-        "different bodies are never ranked"
+        "HTTP/2: different bodies are never ranked: A read 100 bytes with CRC-32 0a0b0c0d, "
+        "B read 2,000 bytes with CRC-32 0a0b0c0d"
     )
     assert "invalid, not judged: HTTP/2" in document.verdict
     # What is divided by such an arm is not judged either.

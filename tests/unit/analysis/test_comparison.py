@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from trilane.lab.analysis.paired import Observed
 from trilane.lab.model.contender import Wire
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.measures import RATE, WIRE
+from trilane.lab.model.network import Check, Lateness, OnNetwork, Packets, Way
 from trilane.lab.model.sample import Sample
 from trilane.report import html, terminal
 
@@ -214,6 +216,79 @@ def test_what_other_programs_send_is_shown_and_never_ranked() -> None:
     assert "· not ranked: other programs on the interface count too" in told_to_people.getvalue()
 
 
+def emulated(race: Observed, settings: Sequence[str]) -> Observed:
+    """`race` on the network `4g`, which has these settings in its blocks."""
+    late = Lateness(p50=0.0, p99=0.0, max=0.0, histogram=[])
+    none = Packets(packets=0, bytes=0)
+    way = Way(
+        received=none,
+        lost=none,
+        dropped=none,
+        forwarded=none,
+        duplicated=0,
+        corrupted=0,
+        reordered=0,
+    )
+    samples = [
+        structs.replace(
+            sample,
+            network=OnNetwork(
+                up=way,
+                down=way,
+                cpu_s=0.0,
+                waited_s=0.0,
+                lateness_s=late,
+                network=settings[sample.block % len(settings)],
+                rtt_s=0.057,
+                congestion_control="cubic",
+                check=Check(verdict="valid", properties=[], lateness_s=late),
+            ),
+        )
+        for sample in race.samples
+    ]
+    arms = [structs.replace(arm, network="4g") for arm in race.arms]
+    return dataclasses.replace(race, arms=arms, samples=samples)
+
+
+def test_bytes_on_an_interface_of_its_own_are_ranked() -> None:
+    """FINDINGS T7: no other program is on that of an emulated network."""
+    race = with_runs(
+        races.race(THREE),
+        lambda sample: {
+            "wire": Wire(
+                bytes=100_000 * (3 if sample.arm == "h2" else 1) + sample.block,
+                requests=100,
+                interface="tri0",
+            )
+        },
+    )
+    made = paired.compare(
+        dataclasses.replace(emulated(race, ["rtt=57ms,seed=1"]), measures=[RATE, WIRE])
+    )
+    found = {row.arm: row.finding for row in made.ratios if row.measure == WIRE.name}
+    assert found["h2"] == "higher"
+    assert "not_ranked" not in found.values()
+
+
+def test_what_a_profile_drew_is_told_with_every_block() -> None:
+    """FINDINGS T9."""
+    drawn = ["rtt=57ms,loss=0.001,down.rate=21mbit,seed=1", "rtt=112ms,down.rate=4mbit,seed=2"]
+    race = with_runs(emulated(races.race(THREE, histogram=True), drawn), lambda _: {"bytes": None})
+    lab = LabResult.of_race(paired.compare(race))
+    shown = io.StringIO()
+    terminal.show(lab, Console(file=shown, width=120))
+    page = html.render(lab)
+    for line in (
+        "4g in block 1: rtt=57ms,loss=0.001,down.rate=21mbit,seed=1",
+        "4g in block 2: rtt=112ms,down.rate=4mbit,seed=2",
+    ):
+        assert line in shown.getvalue()
+        assert line in page
+    # No client tells its round trip.
+    assert "57.0 ms emulated" in shown.getvalue()
+    assert "57.0 ms emulated" in page
+
+
 def test_the_ledger_marks_what_differs() -> None:
     rows = {row.name: row for row in paired.compare(races.race(THREE)).ledger.rows}
     assert rows["TLS cipher"].equal
@@ -316,6 +391,28 @@ def test_a_suspect_comparison_of_many_arms_says_so_in_its_sentence() -> None:
     assert verdict.endswith(
         "; suspect because of requests, HTTP/1.1, serial: steal (10 of 10 runs) and 5 more reasons."
     )
+
+
+def test_what_is_found_beside_an_invalid_arm_is_suspect_as_well() -> None:
+    """FINDINGS T4."""
+    made = paired.compare(
+        with_runs(
+            races.race(THREE),
+            lambda sample: {
+                "validity": validity("broken", verdict="invalid")
+                if sample.arm == "h3"
+                else validity("steal")
+            },
+        )
+    )
+    assert made.validity.verdict == "invalid"
+    assert made.verdict.startswith("No winner: HTTP/3 ran invalid and cannot be ranked; HTTP/2 is ")
+    assert "; suspect because of HTTP/1.1: steal (" in made.verdict
+    # Where nothing is claimed nothing is suspect.
+    nothing = paired.compare(
+        with_runs(races.race(THREE), lambda _: {"validity": validity("x", verdict="invalid")})
+    )
+    assert "suspect" not in nothing.verdict
 
 
 def test_a_suspect_winner_is_called_suspect_wherever_the_sentence_is_shown() -> None:

@@ -79,6 +79,16 @@ def test_no_difference_is_found_and_not_only_not_denied() -> None:
     assert judge(floats(0.3, -0.3, 0.2, -0.2, 0.1, -0.1, 0.05)).finding == "undecided"
 
 
+def test_no_difference_is_not_claimed_beside_an_interval_that_leaves_the_margin() -> None:
+    """FINDINGS T11."""
+    found = judge(floats(0.072, 0.051, 0.053, -0.009, 0.002, -0.003, -0.031, 0.008, 0.046, 0.026))
+    assert found.p_tost is not None
+    assert found.p_tost <= stats.ALPHA
+    assert found.high is not None
+    assert found.high > 1.05
+    assert found.finding == "undecided"
+
+
 def test_more_blocks_are_those_that_a_planned_test_needs() -> None:
     chance = np.random.default_rng(3)
     found = judge(chance.normal(0.02, 0.04, 10))

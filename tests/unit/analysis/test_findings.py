@@ -9,6 +9,7 @@ from msgspec import structs
 from rich.console import Console
 
 from synthetic import labs, races
+from synthetic.records import validity, with_runs
 from trilane.lab.analysis import findings, looks, paired
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.paired import Observed
@@ -144,6 +145,19 @@ def test_a_crossing_has_the_strictest_level_of_the_looks_at_its_points() -> None
     assert "95 %" not in both.text + cut.text
 
 
+def test_a_crossing_of_suspect_runs_is_called_suspect() -> None:
+    """FINDINGS T4."""
+    sweep = Sweep("in_flight", (10, 100), "requests", (("h2", "h1"),))
+    points = {10.0: races.race({"h1": 1.0, "h2": 0.5}), 100.0: races.race({"h1": 1.0, "h2": 2.0})}
+    trusted = result(THREE, points=points, sweep=sweep).verdict
+    assert "suspect" not in trusted
+    doubted = with_runs(points[100.0], lambda _: {"validity": validity("steal")})
+    said = result(THREE, points={**points, 100.0: doubted}, sweep=sweep).verdict
+    assert said.startswith(trusted.partition("At 100")[0])
+    assert said.endswith("), but suspect.")
+    assert "won, but suspect" in said.partition("At 100")[2]
+
+
 def test_noise_breaks_no_gate() -> None:
     row = Published("requests_per_s", "h2", "h1", (1.0, 1.0))
     ours = result(THREE, published=(row,)).published[0].ours
@@ -184,6 +198,11 @@ def test_what_a_quick_run_asks_otherwise_is_said_in_every_report() -> None:
     of_post = structs.replace(made, experiment=structs.replace(made.experiment, source=post))
     assert labels.altered(of_post) == f"{said}; so the published numbers are not set beside this."
     assert labels.altered(result(THREE)) is None
+    shorter = ("1 s instead of 20 s",)
+    row = Published("requests_per_s", "h2", "h1", (1.0, 1.0))
+    assert labels.altered(result(THREE, shortened=shorter, published=(row,))) == (
+        "Runs made shorter by --quick: 1 s instead of 20 s, beside the numbers of the post."
+    )
 
 
 def test_many_arms_are_compared_with_the_baseline_and_no_winner_is_named() -> None:

@@ -231,6 +231,12 @@ def test_what_only_gets_shorter_keeps_the_numbers_of_the_post(tmp_path: Path) ->
     assert whole.published
     shorter = replace(whole, quick=Quick(blocks=6, repeat=1)).quickened()
     assert (shorter.altered, shorter.published) == ((), whole.published)
+    # FINDINGS T12.
+    assert shorter.shortened == ("1 repetition instead of 2",)
+    timed = replace(whole, sweep=None, workload=replace(whole.workload, count=None, duration_s=20))
+    assert replace(timed, quick=Quick(duration_s=1)).quickened().shortened == (
+        "1 s instead of 20 s",
+    )
     at_one = replace(whole, quick=Quick(values=(100,))).quickened()
     assert at_one.altered == ()
     assert [row.at for row in at_one.published] == [100]

@@ -97,6 +97,18 @@ def test_quick_takes_less_than_two_minutes(name: str, form: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "form"), forms())
+def test_arms_of_wrk_run_for_whole_seconds(name: str, form: str) -> None:
+    """It counts no others, and a run that it refuses is invalid: FINDINGS T12."""
+    whole = form_of(name, form)
+    for each in (whole, whole.quickened()):
+        if any(arm.client == "wrk" for arm in each.arms):
+            seconds = each.workload.duration_s
+            assert seconds is not None
+            assert seconds >= 1
+            assert seconds % 1 == 0
+
+
+@pytest.mark.parametrize(("name", "form"), forms())
 def test_quick_asks_what_the_form_asks(name: str, form: str) -> None:
     """The count, the delay and the size of bodies decide: what `--quick` says agrees then."""
     whole = form_of(name, form)

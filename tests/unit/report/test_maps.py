@@ -17,6 +17,7 @@ from trilane.lab.experiment.workload import Workload
 from trilane.lab.model.arm import Arm
 from trilane.lab.model.comparison import Announced
 from trilane.lab.model.lab import LabResult, Swept
+from trilane.lab.model.validity import Reason, Validity
 from trilane.report import charts, html, maps, pages, terminal
 
 # Seconds of HTTP/2 and HTTP/3 where HTTP/1.1 takes one.
@@ -144,6 +145,11 @@ def test_the_verdict_counts_the_networks_on_which_each_arm_was_better() -> None:
     assert findings.over_networks(form, points) == (
         f"H2 was better than H1 in {label} on 1 of 3 networks, worse on 2. "
         f"H3 was better than H1 in {label} on 2 of 3 networks, worse on 1."
+    )
+    reason = Reason(code="steal", verdict="suspect", text="HTTP/2: steal (1 of 8 runs)")
+    doubted = replace(points[1], validity=Validity.of([reason]))
+    assert findings.over_networks(form, [points[0], doubted, points[2]]).endswith(
+        " Suspect on 1 of 3 networks, first because of HTTP/2: steal (1 of 8 runs)."
     )
 
 

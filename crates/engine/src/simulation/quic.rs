@@ -101,7 +101,7 @@ impl QuicServer {
     pub(super) fn reply(&mut self, now: Instant, reply: Reply, seen: &mut Seen) -> Planned {
         match reply {
             Reply::Answer(id) => {
-                let answer = answer(self.serve.content);
+                let answer = answer(self.serve.length(self.answered));
                 seen.answered += u64::from(self.peer.answer(id, &answer));
             }
             Reply::TooEarly(id) => {

@@ -114,6 +114,8 @@ pub(crate) struct Serve {
     pub(crate) content: Option<u32>,
     /// HTTP/1.1: what comes behind each answer, and belongs to none.
     pub(crate) surplus: &'static str,
+    /// Behind so many answers on a connection content has this length instead.
+    pub(crate) then: Option<(usize, u32)>,
     /// Requests are WebSocket sessions, accepted at once, in which it says this, each time after `delay`;
     /// not over QUIC.
     pub(crate) conversation: Option<Conversation>,
@@ -150,6 +152,7 @@ impl Serve {
             calls: false,
             content: None,
             surplus: "",
+            then: None,
             conversation: None,
         }
     }
@@ -159,6 +162,12 @@ impl Serve {
     pub(super) fn takes(&self, number: u64, at: Duration) -> Duration {
         let more = self.latency.map(|latency| latency.of(number, at));
         self.delay + more.unwrap_or_default()
+    }
+
+    /// The length of the content of the last of so many answers on a connection, where it was said.
+    pub(super) fn length(&self, answers: usize) -> Option<u32> {
+        let then = self.then.filter(|(first, _)| answers > *first);
+        then.map_or(self.content, |(_, length)| Some(length))
     }
 
     /// Whether the last of so many requests is refused.

@@ -171,7 +171,7 @@ impl StreamServer {
                 // `:status: 200` is entry 8 of the static table (RFC 7541, Appendix A).
                 frame(1, 0x5, id, &[0x88])
             } else {
-                let content = match self.serve.content {
+                let content = match self.serve.length(self.answered) {
                     Some(length) => "x".repeat(length as usize),
                     None => "ok".to_owned(),
                 };

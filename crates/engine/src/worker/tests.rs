@@ -555,6 +555,55 @@ fn bodies_are_thrown_away_once_the_first_is_known() {
     // Both connections may have begun to read before one body was known; with a head comes a little.
     let discarded = seen.discarded;
     assert!((16_000..19_000).contains(&discarded), "{discarded} bytes");
+    let (summed, most) = recorder.bodies.most();
+    let body = recorder.bodies.mean_bytes().zip(most);
+    // What nobody has read is in no sum.
+    assert!(body.is_some_and(|(mean, most)| (mean, most.1) == (1000.0, summed)));
+}
+
+#[test]
+fn bodies_that_change_behind_the_first_are_seen() {
+    let lying = Serve {
+        content: Some(10_000),
+        then: Some((20, 10)),
+        ..Serve::well()
+    };
+    let steady = Serve {
+        content: Some(10),
+        ..Serve::well()
+    };
+    for version in [Version::H1, Version::H3] {
+        let bodies = |serve: &Serve, check_body| {
+            let options = Options {
+                connections: 1,
+                streams: 1,
+                check_body,
+                ..counted(1000, version)
+            };
+            let (report, _) = run(&options, &addresses(1), vec![Story::Serve(serve.clone())]);
+            let report = report.unwrap();
+            let first = report.first.bodies[0].unwrap();
+            (first.bytes, report.recorder)
+        };
+        let (first, lied) = bodies(&lying, false);
+        let (_, told) = bodies(&steady, false);
+        assert_eq!((first, lied.ok), (10_000, 1000));
+        let mean = |recorder: &Recorder| recorder.bodies.mean_bytes().unwrap();
+        assert_eq!((mean(&lied), mean(&told)), (209.8, 10.0), "{version:?}");
+        // Of most it is the same body, and in the sample there is another one.
+        let (summed, most) = told.bodies.most();
+        let (body, count) = most.unwrap();
+        assert_eq!((body.bytes, count), (10, summed));
+        assert!((5..20).contains(&summed), "{summed}");
+        let (also, most) = lied.bodies.most();
+        let (of_most, times) = most.unwrap();
+        assert_eq!((also, of_most), (summed, body));
+        assert!(times < also);
+        // All of them, where that is asked for.
+        let (_, checked) = bodies(&lying, true);
+        assert_eq!((checked.ok, checked.failures.total()), (20, 980));
+        assert_eq!(checked.bodies.most().0, 20);
+    }
 }
 
 #[test]

@@ -229,7 +229,7 @@ def _family(
                 b=summary(values[1], unit, b.seed),
                 noise_floor=floor,
                 **(
-                    asdict(judged) | {"finding": measure.ranked(judged.finding)}
+                    asdict(judged) | {"finding": measure.ranked(judged.finding, alone=first.alone)}
                     if judged
                     else {"a_values": len(values[0]), "b_values": len(values[1])}
                 ),
@@ -251,17 +251,16 @@ def _title(first: Cell, second: Cell) -> str:
 
 def _may_be_judged(first: Cell, second: Cell) -> bool:
     """Whether the runs of an arm are valid on both sides, and read the same body."""
-    reasons = [*first.reasons, *second.reasons, *_different_bodies(first, second)]
+    reasons = [*first.reasons, *second.reasons, *_different(first, second)]
     return Validity.of(reasons).verdict != "invalid"
 
 
-def _different_bodies(first: Cell, second: Cell) -> list[Reason]:
-    """Why an arm is not judged that read another body in B than in A; empty where it did not."""
-    if not bodies.differ(first.bodies, second.bodies):
+def _different(first: Cell, second: Cell) -> list[Reason]:
+    """Why an arm is not judged that was given other responses in B than in A; empty if not."""
+    found = bodies.difference(first.given, second.given)
+    if found is None:
         return []
-    told = f"A read {first.bodies[0]}, B read {second.bodies[0]}"
-    text = f"{first.title}: {told}: different bodies are never ranked"
-    return [Reason(code="different_bodies", verdict="invalid", text=text)]
+    return [structs.replace(found, text=f"{first.title}: {found.text}")]
 
 
 def _floor(a: Side, b: Side, point: SweepValue | None, measure: str) -> Floor | None:
@@ -316,7 +315,7 @@ def _plain(value: Any) -> Fact:
 
 def _reasons(a: Side, b: Side, shared: _Shared, workload: Sequence[Difference]) -> list[Reason]:
     """What speaks against the comparison: against arms, sides, and both together."""
-    apart = {first.title: _different_bodies(first, second) for _, first, second in shared}
+    apart = {first.title: _different(first, second) for _, first, second in shared}
     told = [reason for each in apart.values() for reason in each]
     for letter, cells in (("A", [a for _, a, _ in shared]), ("B", [b for _, _, b in shared])):
         # An arm tells a reason once, whatever the number of points.

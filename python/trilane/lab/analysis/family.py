@@ -41,7 +41,8 @@ def judge(cases: Sequence[Case], *, margin: float, seed: int, alpha: float = ALP
     """Judge a family: its rows, in its order.
 
     A difference is named only when the interval excludes 1, the adjusted p is at most 0.05 and the
-    ratio lies beyond the centre of `repeated`. The row of a case with fewer than two blocks stays
+    ratio lies beyond the centre of `repeated`; no difference only when the two tests say so and the
+    interval lies within the margin. The row of a case with fewer than two blocks stays
     as it is.
 
     `alpha` is the chance of a false claim that the family may take, where this is one look of
@@ -69,7 +70,9 @@ def judge(cases: Sequence[Case], *, margin: float, seed: int, alpha: float = ALP
         adjusted = _of_look(max(p, float(different[place])), alpha)
         tost = _of_look(max(stats.equivalence(samples, margin), float(equal[place])), alpha)
         interval, aa = stats.exponential(log_interval), stats.centre(case.repeated)
-        finding: Finding = stats.judge(interval, adjusted, tost, aa) if case.valid else "invalid"
+        finding: Finding = "invalid"
+        if case.valid:
+            finding = stats.judge(interval, adjusted, tost, aa, margin)
         vetoed = finding == "undecided" and stats.side(interval, adjusted) is not None
         found[index] = structs.replace(
             case.row,

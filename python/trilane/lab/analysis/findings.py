@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from msgspec import UNSET, UnsetType, structs
 
-from trilane.lab.analysis import crossing, looks, paired, stats
+from trilane.lab.analysis import crossing, looks, paired, stats, verdict
 from trilane.lab.analysis.paired import Observed
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.experiment.experiment import Experiment
@@ -90,6 +90,7 @@ def result(found: Findings) -> LabResult:
             source=None if experiment.source is None else Post(**asdict(experiment.source)),
             quick=found.quick,
             altered=list(form.altered),
+            shortened=list(form.shortened),
         ),
         command=found.command,
         replay=found.replay,
@@ -299,11 +300,19 @@ def over_networks(form: Form, made: Sequence[Comparison]) -> str:
             + "".join(f", {words} on {found[key]}" for words, key in others.items() if found[key])
             + "."
         )
+    doubted = [found for each in made if (found := verdict.doubts(each))]
+    if doubted:
+        told.append(
+            f"Suspect on {len(doubted)} of {len(made)} networks, first because of "
+            f"{doubted[0][0].text}."
+        )
     return " ".join(told)
 
 
 def _verdict(judged: Sequence[tuple[str, Comparison]], crossings: Sequence[Crossing]) -> str:
     parts = [f"{at}{made.verdict}" for at, made in judged]
-    parts += [f"{row.text}." for row in crossings]
+    # A crossing rests on all points, of which each says for itself what makes it suspect.
+    but = ", but suspect" if any(verdict.doubts(made) for _, made in judged) else ""
+    parts += [f"{row.text}{but if row.low is not None else ''}." for row in crossings]
     # Only our own words begin a sentence in capitals: names of arms stay as they are.
     return " ".join(f"At{part[2:]}" if part.startswith("at ") else part for part in parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from trilane.lab.analysis import bodies
 from trilane.lab.model.comparison import Fact, Ledger, LedgerRow
 from trilane.lab.model.run import InFlightStage, RateStage, Run, Settings
 
@@ -51,6 +52,27 @@ def _quic(run: Run) -> str | None:
     return ", ".join(told) or None
 
 
+def _field_bytes(run: Run) -> int | None:
+    """Names and values of a response's fields before compression, on average."""
+    responses = sum(run.status.values())
+    if run.bytes is None or not responses:
+        return None
+    return round(run.bytes.header_received_decoded / responses)
+
+
+def _body_bytes(run: Run) -> int | None:
+    """The mean length of bodies; of several URLs the length of the first one's."""
+    received = bodies.of_run(run)
+    if received.mean_bytes is not None:
+        return round(received.mean_bytes)
+    return None if received.body is None else received.body.bytes
+
+
+def _body_crc32(run: Run) -> str | None:
+    body = bodies.of_run(run).body
+    return None if body is None else body.crc32
+
+
 def _rate_of_each(run: Run) -> float | None:
     return run.plan.asked.rate_per_connection_per_s if run.plan.asked else None
 
@@ -73,8 +95,10 @@ _ROWS: tuple[tuple[str, Callable[[Run], _Told]], ...] = (
     ("MTU (bytes)", lambda run: run.target.mtu),
     ("server settings", lambda run: _settings(run.target.server_settings)),
     ("client settings", lambda run: _settings(run.target.client_settings)),
-    ("response body (bytes)", lambda run: run.target.body.bytes if run.target.body else None),
-    ("response body CRC-32", lambda run: run.target.body.crc32 if run.target.body else None),
+    ("response status", lambda run: bodies.of_run(run).status),
+    ("response fields (bytes)", _field_bytes),
+    ("response body (bytes)", _body_bytes),
+    ("response body CRC-32", _body_crc32),
     ("request method", lambda run: run.plan.request.method),
     ("request header fields", lambda run: run.plan.request.header_fields),
     ("request header (bytes)", lambda run: run.plan.request.header_bytes),

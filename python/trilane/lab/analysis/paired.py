@@ -90,7 +90,7 @@ def compare(observed: Observed) -> Comparison:
     # The same rows: what names the winner and what the table shows never contradict each other.
     ranked = len(observed.arms) <= _MAX_RANKED
     pairs = [row for row in judged if row.measure == rank.name] if ranked else []
-    different = table.different_bodies()
+    different = table.different()
     in_flight = {arm.in_flight for arm in observed.arms}
     numbers = Comparison(
         schema=SCHEMA,
@@ -140,7 +140,9 @@ def compare(observed: Observed) -> Comparison:
     # What cannot be judged, because an arm is invalid or tells nothing, more blocks do not mend.
     met = [judged.met for judged in found if judged is not None]
     numbers = structs.replace(numbers, plan=_ended(numbers, met))
-    believed = structs.replace(numbers, validity=verdict.validity(numbers, different))
+    believed = structs.replace(
+        numbers, validity=verdict.validity(numbers, different, table.odd_runs())
+    )
     return structs.replace(believed, verdict=verdict.sentence(believed, different))
 
 
@@ -201,13 +203,17 @@ class Table:
         return _reasons(self.samples(arm), "invalid")
 
     def comparable(self, arm: str, other: str) -> bool:
-        """Whether both may be ranked, and read the same bodies."""
+        """Whether both may be ranked, and were given the same responses."""
         together = any({arm, other} <= {one.name for one in group} for group in self._groups)
         return together and not self.problems(arm) and not self.problems(other)
 
-    def different_bodies(self) -> str | None:
-        """Which arms read different bodies; None where none are known to."""
+    def different(self) -> Reason | None:
+        """Which arms were given different responses; None where none are known to have been."""
         return bodies.reason(self._groups, self._runs())
+
+    def odd_runs(self) -> list[Reason]:
+        """Which runs were given another body than most others of their arms."""
+        return bodies.odd_runs(self._groups, self._runs())
 
     def values(self, arm: str, measure: Measure) -> Floats:
         """One value per block; two runs of one block are joined by their geometric mean."""
@@ -243,8 +249,9 @@ class Table:
         measures = list(dict.fromkeys([*observed.measures, observed.rank]))
         keys = [(measure, arm, to) for measure in measures for arm, to in pairs]
         rows: dict[tuple[Measure, str, str], Ratio] = {}
+        alone = all(arm.is_alone for arm in observed.arms)
         for shared in (False, True):
-            together = [key for key in keys if key[0].shared is shared]
+            together = [key for key in keys if (key[0].shared and not alone) is shared]
             judged = family.judge(
                 [self._case(*key) for key in together],
                 margin=observed.margin,
@@ -253,7 +260,8 @@ class Table:
             )
             rows.update(zip(together, judged, strict=True))
         return [
-            structs.replace(rows[key], finding=key[0].ranked(rows[key].finding)) for key in keys
+            structs.replace(rows[key], finding=key[0].ranked(rows[key].finding, alone=alone))
+            for key in keys
         ]
 
     def budget(self, row: Expect) -> spending.Judged | None:

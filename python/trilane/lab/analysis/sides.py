@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from trilane.lab.analysis import bodies, stats
-from trilane.lab.analysis.bodies import Body
+from trilane.lab.analysis.bodies import Received
 from trilane.lab.analysis.paired import value as value_in
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.generators import reading
@@ -51,10 +51,12 @@ class Cell:
     """What speaks against its runs."""
     facts: dict[Scope, Facts]
     """What it was a measurement of; several values are joined by ` | `."""
-    bodies: Sequence[Body]
-    """What its runs read, of those that tell it."""
+    given: Sequence[Received]
+    """What its runs were given."""
     tool: str
     """Which load generator measured it; `trilane` for run folders."""
+    alone: bool
+    """Whether its runs had an interface to themselves."""
     read: Callable[[Measure], list[Floats]]
     """For each folder (or for all files) the values of a measure, one per block; NaN: unknown."""
 
@@ -169,12 +171,13 @@ def _cell(name: str, group: Sequence[tuple[RunFolder, Comparison]]) -> Cell:
         title=arms[0].title,
         reasons=_reasons([arm.validity for arm in arms]),
         facts=facts,
-        bodies=[
-            body
+        given=[
+            each
             for arm in arms
-            for body in bodies.of_arm(arm, [s.run for s in arm.samples if s.run is not None])
+            for each in bodies.of_arm(arm, [s.run for s in arm.samples if s.run is not None])
         ],
         tool="trilane",
+        alone=all(arm.is_alone for arm in arms),
         read=lambda measure: [_block_values(arm.samples, measure) for arm in arms],
     )
 
@@ -250,8 +253,9 @@ def _of_ours(label: str, paths: Sequence[Path], files: Sequence[Run]) -> Side:
             "machine": {},
             "software": _joined([_file_software(run) for run in files]),
         },
-        bodies=bodies.of_runs(files),
+        given=[bodies.of_run(run) for run in files],
         tool="trilane",
+        alone=False,
         read=lambda measure: [_known(measure.read(run, Beside()) for run in files)],
     )
     measures = [
@@ -275,8 +279,9 @@ def _of_others(label: str, paths: Sequence[Path], files: Sequence[Told]) -> Side
         title=tool,
         reasons=_reasons([told.judged for told in files]),
         facts={"workload": {}, "machine": {}, "software": {}},
-        bodies=[],
+        given=[],
         tool=tool,
+        alone=False,
         read=lambda measure: [_known(told.value(measure.name) for told in files)],
     )
     sources = [

@@ -274,17 +274,22 @@ def judged(
     alone_equal = np.array([stats.equivalence(column, MARGIN) for column in ratios.T])
     different = np.maximum(alone, familywise.different(ratios, shares, seed)).reshape(shape)
     equal = np.maximum(alone_equal, familywise.equal(ratios, shares, MARGIN, seed)).reshape(shape)
-    claims = np.zeros(shape, dtype=np.bool_)
-    for measure, place in np.argwhere(different <= alpha).tolist():
+    claims, none = np.zeros((2, *shape), dtype=np.bool_)
+    for measure, place in np.argwhere((different <= alpha) | (equal <= alpha)).tolist():
         samples = ratios[:, measure * len(pairs) + place]
         interval = stats.bootstrap(samples, stats.hodges_lehmann, seed, RESAMPLES, alpha=alpha)
         aa = stats.centre(stats.known(repeated[list(pairs[place]), :, measure].ravel()))
-        finding = interval and stats.judge(stats.exponential(interval), 0.0, 1.0, aa)
+        if interval is None:
+            continue
+        # One p for each: at a look they are compared with its alpha, and not with 0.05.
+        p, tost = (float(each[measure, place] > alpha) for each in (different, equal))
+        finding = stats.judge(stats.exponential(interval), p, tost, aa, MARGIN)
         claims[measure, place] = finding in {"higher", "lower"}
+        none[measure, place] = finding == "no_difference"
     return Judged(
         different=claims,
         different_alone=_holm(alone.reshape(shape), alpha),
-        equal=(equal <= alpha) & ~claims,
+        equal=none,
         equal_alone=_holm(alone_equal.reshape(shape), alpha),
     )
 

@@ -168,12 +168,23 @@ def centre(repeated: Floats) -> float | None:
     return math.exp(float(hodges_lehmann(repeated)))
 
 
-def judge(interval: Interval, p_holm: float, p_tost: float, aa: float | None) -> Finding:
-    """What one comparison of valid runs shows; `interval` and `aa` are ratios."""
+def judge(
+    interval: Interval, p_holm: float, p_tost: float, aa: float | None, margin: float
+) -> Finding:
+    """What one comparison of valid runs shows; `interval` and `aa` are ratios.
+
+    That there is no difference beyond the margin takes the two tests, and an interval that lies
+    within it: whoever reads both reads the same.
+    """
     shown = side(interval, p_holm)
     if shown is not None and beyond(interval.centre, aa):
         return shown
-    return "no_difference" if p_tost <= ALPHA else "undecided"
+    return "no_difference" if p_tost <= ALPHA and within(interval, margin) else "undecided"
+
+
+def within(interval: Interval, margin: float) -> bool:
+    """Whether an interval of ratios lies between 1 / (1 + margin) and 1 + margin."""
+    return interval.low >= 1 / (1 + margin) and interval.high <= 1 + margin
 
 
 def side(interval: Interval, p_holm: float) -> Literal["higher", "lower"] | None:

@@ -162,7 +162,7 @@ def compare(
         if valid[index]:
             floor = floors[index]
             centre = None if floor is None else floor.ratio
-            finding = stats.judge(ratios, adjusted[index], equal[index], centre)
+            finding = stats.judge(ratios, adjusted[index], equal[index], centre, margin)
         found.append(
             Contrast(
                 ratio=ratios.centre,

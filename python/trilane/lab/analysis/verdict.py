@@ -31,6 +31,7 @@ _SERVER_SATURATED = 0.90
 _ALL_PAIRS_TOLD = 3
 # Of a question that the experiment announced so many pairs are told one by one.
 _PAIRS_TOLD = 2
+_CLAIMS = frozenset({"higher", "lower", "no_difference"})
 # Of many arms so many are told whose difference lies within that to themselves.
 _VETOES = 2
 
@@ -95,18 +96,22 @@ def winner(names: Sequence[str], pairs: Sequence[Ratio], better: str = "higher")
     return None
 
 
-def validity(comparison: Comparison, different_bodies: str | None) -> Validity:
+def validity(
+    comparison: Comparison, different: Reason | None, odd_runs: Sequence[Reason]
+) -> Validity:
     """Verdict on the whole comparison; each reason names its arm.
 
-    `different_bodies` says which arms read different bodies; None where none did.
+    `different` says which arms were given different responses, None where none were; `odd_runs`
+    which runs of an arm.
     """
     reasons = [
         replace(reason, text=f"{arm.title}: {reason.text}")
         for arm in comparison.arms
         for reason in arm.validity.reasons
     ]
-    if different_bodies is not None:
-        reasons.insert(0, Reason(code="different_bodies", verdict="invalid", text=different_bodies))
+    if different is not None:
+        reasons.insert(0, different)
+    reasons.extend(odd_runs)
     floor = comparison.noise_floor[comparison.ranking.measure]
     plan = comparison.plan
     if plan.blocks_done >= stats.LEAST_BLOCKS and floor and _biased(floor, plan.margin):
@@ -137,18 +142,32 @@ def _biased(floor: Floor, margin: float) -> bool:
     return shown and stats.beyond(floor.ratio, 1 + margin)
 
 
-def sentence(comparison: Comparison, different_bodies: str | None) -> str:
+def sentence(comparison: Comparison, different: Reason | None) -> str:
     """The verdict: which arm won, by how much, at what cost, and what is suspect."""
-    said = _judged(comparison, different_bodies)
+    said = _judged(comparison, different)
     if comparison.plan.blocks_done:
         answers = [_answered(comparison, question) for question in comparison.announced]
         said = "; ".join([said.removesuffix("."), *filter(None, answers)]) + "."
-    reasons = comparison.validity.reasons
-    if not _is_suspect(comparison) or comparison.plan.blocks_done == 0:
+    reasons = doubts(comparison)
+    if not reasons:
         return said
     more = len(reasons) - 1
     others = f" and {more} more {'reason' if more == 1 else 'reasons'}" if more else ""
     return f"{said.removesuffix('.')}; suspect because of {reasons[0].text}{others}."
+
+
+def doubts(comparison: Comparison) -> list[Reason]:
+    """What makes suspect whatever is claimed: of arms that are ranked beside an invalid one, too.
+
+    Nothing where nothing is claimed.
+    """
+    if comparison.plan.blocks_done == 0:
+        return []
+    rows = [*comparison.ratios, *comparison.ranking.pairs]
+    rows += [row for question in comparison.announced for row in question.pairs]
+    if comparison.validity.verdict == "invalid" and not any(row.finding in _CLAIMS for row in rows):
+        return []
+    return [reason for reason in comparison.validity.reasons if reason.verdict == "suspect"]
 
 
 def _answered(comparison: Comparison, question: Announced) -> str | None:
@@ -181,22 +200,18 @@ def _finding(pair: Ratio) -> str:
     }.get(pair.finding, "")
 
 
-def _is_suspect(comparison: Comparison) -> bool:
-    return comparison.validity.verdict == "suspect"
-
-
-def _judged(comparison: Comparison, different_bodies: str | None) -> str:
+def _judged(comparison: Comparison, different: Reason | None) -> str:
     arms = {arm.name: arm for arm in comparison.arms}
     if len(arms) == 1:
         return _alone(comparison, next(iter(arms.values())))
     if comparison.plan.blocks_done == 0:
         return "No verdict: no block was completed."
     if not comparison.ranking.pairs:
-        return _against_baseline(comparison, different_bodies)
+        return _against_baseline(comparison, different)
     broken = [arm.title for arm in arms.values() if arm.validity.verdict == "invalid"]
     best = comparison.ranking.winner
     if best is None:
-        return _no_winner(comparison, broken, different_bodies)
+        return _no_winner(comparison, broken, different)
     pairs = [pair for pair in comparison.ranking.pairs if best in (pair.arm, pair.to)]
     margins = " and ".join(_advantage(comparison, best, pair) for pair in pairs)
     bounds = {arm.load.bound for arm in arms.values()}
@@ -204,7 +219,7 @@ def _judged(comparison: Comparison, different_bodies: str | None) -> str:
     if _measure(comparison) is RATE and bounds & {"client", "client+server"}:
         # A saturated client ranks itself: that is not a property of the server.
         lead = f"Client-bound: this client got most requests/s over {arms[best].title}"
-    if _is_suspect(comparison):
+    if doubts(comparison):
         # METHOD §3: whoever reads the name alone reads this too.
         lead += ", but suspect"
     return f"{lead}: {margins}{_cost(comparison, arms, best)}."
@@ -250,7 +265,7 @@ def _alone(comparison: Comparison, arm: JudgedArm) -> str:
     return f"{title}: {measure.label} {_short(value)} {measure.unit}; {why}."
 
 
-def _against_baseline(comparison: Comparison, different_bodies: str | None) -> str:
+def _against_baseline(comparison: Comparison, different: Reason | None) -> str:
     """Many arms: what each is against the baseline, the best and the worst told."""
     named, measure = _Named.of(comparison), _measure(comparison)
     rows = [r for r in comparison.ratios if r.measure == measure.name and r.ratio]
@@ -258,7 +273,8 @@ def _against_baseline(comparison: Comparison, different_bodies: str | None) -> s
     worse = [r for r in rows if r.finding in ("higher", "lower") and r not in better]
     base = named[comparison.baseline]
     vetoed = [_within_noise(named, row) for row in rows if row.vetoed]
-    also = "".join(f"; {why}" for why in [*filter(None, [different_bodies]), *vetoed[:_VETOES]])
+    unlike = [] if different is None else [different.text]
+    also = "".join(f"; {why}" for why in [*unlike, *vetoed[:_VETOES]])
     if not better and not worse:
         done = comparison.plan.blocks_done
         if done < stats.LEAST_BLOCKS:
@@ -293,7 +309,7 @@ def _more_for_all(rows: Sequence[Ratio]) -> str:
     )
 
 
-def _no_winner(comparison: Comparison, broken: Sequence[str], different_bodies: str | None) -> str:
+def _no_winner(comparison: Comparison, broken: Sequence[str], different: Reason | None) -> str:
     plan, named = comparison.plan, _Named.of(comparison)
     decided = [
         pair
@@ -305,8 +321,8 @@ def _no_winner(comparison: Comparison, broken: Sequence[str], different_bodies: 
     parts = [_loses(named, pair) for pair in decided]
     if broken:
         head = f"No winner: {' and '.join(broken)} ran invalid and cannot be ranked"
-    elif different_bodies is not None:
-        head = f"No winner: {different_bodies}"
+    elif different is not None:
+        head = f"No winner: {different.text}"
     else:
         pairs = comparison.ranking.pairs
         if plan.blocks_done < stats.LEAST_BLOCKS:

@@ -94,6 +94,7 @@ class EnginePlan:
             f"--{arm.version}",
             *workload.flags,
             *arm.flags,
+            *(("--check-body",) if workload.check_body else ()),
             *("-c", str(connections), "-m", str(streams)),
             *self._threads(connections),
             *ends,

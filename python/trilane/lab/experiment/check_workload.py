@@ -17,6 +17,7 @@ OF_KIND = {"urls": ("paths",), "index": ("index", "item"), "crawl": ("start",)}
 TIMED = frozenset({"urls", "call", "benchmark", COMMAND})
 _BROUGHT = (
     *("method", "body", "body_file", "content_type", "discard", "gzip"),
+    "check_body",
     *("repeat", "repeat_processes"),
 )
 # What the calls and the benchmarks of the arms bring themselves.

@@ -90,6 +90,8 @@ def workload(form: Form) -> str:
         asked += f", with a body from a file{size}"
     if work.discard:
         asked += ", bodies counted and thrown away"
+    if work.check_body:
+        asked += ", every body checked"
     parts = [asked, _length(form)]
     if work.repeat > 1:
         pool = f" in a pool of {work.repeat_processes} processes" if work.repeat_processes else ""

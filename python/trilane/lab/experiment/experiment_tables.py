@@ -173,6 +173,9 @@ class WorkloadTable(_Table, frozen=True, kw_only=True):
     discard: Annotated[
         bool, _note("urls: bodies of responses are read in pieces, counted and thrown away")
     ] = _WORK.discard
+    check_body: Annotated[
+        bool, _note("the native engine: every body that differs from the first of its path fails")
+    ] = _WORK.check_body
     headers: Annotated[tuple[Header, ...], _note("header fields, each 'name: value'")] = ()
     gzip: Annotated[bool, _note("ask for gzip, and decode it")] = bool(_WORK.gzip)
     in_flight: Annotated[

@@ -140,6 +140,11 @@ class Form:
     question than the post's, whose numbers are then not among `published`.
     """
 
+    shortened: tuple[str, ...] = ()
+    """What `--quick` makes shorter, such as `1 s instead of 20 s`, beside which the numbers of the
+    post still stand.
+    """
+
     def arm(self, name: str) -> ArmSpec:
         """The arm of that name; KeyError when there is none."""
         for arm in self.arms:
@@ -256,7 +261,18 @@ class Form:
         if form.sweep is not None and quick.values is not None:
             others = not set(quick.values) <= set(form.sweep.values)
             form = _with_values(form, form.sweep, quick.values, everywhere=others)
-        return _compared(self, form)
+        return _compared(self, replace(form, shortened=_shortened(self.workload, form.workload)))
+
+
+def _shortened(whole: Workload, quick: Workload) -> tuple[str, ...]:
+    said = []
+    if quick.duration_s is not None and quick.duration_s != whole.duration_s:
+        instead = "" if whole.duration_s is None else f" instead of {whole.duration_s:g} s"
+        said.append(f"{quick.duration_s:g} s{instead}")
+    if quick.repeat != whole.repeat:
+        times = "repetition" if quick.repeat == 1 else "repetitions"
+        said.append(f"{quick.repeat:,} {times} instead of {whole.repeat:,}")
+    return tuple(said)
 
 
 def _compared(whole: Form, form: Form) -> Form:

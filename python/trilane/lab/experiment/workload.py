@@ -150,6 +150,9 @@ class Workload:
     file_bytes: int | None = None
     discard: bool = False
     """Bodies of responses are read in pieces, counted and thrown away."""
+    check_body: bool = False
+    """The engine sums every body, and one that differs from the first fails; other clients do so
+    anyway, but for those that only count."""
     headers: Headers = ()
     gzip: bool | None = False
     """Ask for gzip, and decode it; None: the engine says nothing of codings."""

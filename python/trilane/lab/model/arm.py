@@ -82,3 +82,8 @@ class Arm(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Further flags of `trilane serve`, or of `go test -c` where the arm is a benchmark of Go's."""
     congestion_control: Text | None = None
     """How both ends of the network send, over TCP and QUIC; null where the arm does not say it."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether its runs have a network interface to themselves, as in an emulated network."""
+        return self.network != "direct"

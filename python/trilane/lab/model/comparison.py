@@ -191,8 +191,8 @@ class Ratio(Pair, frozen=True, omit_defaults=False):
     finding: Finding = "undecided"
     """`higher`, `lower`: the interval excludes 1, the adjusted p is at most 0.05 and the ratio lies
     farther from 1 than `aa`; `no_difference`: two one-sided tests place the ratio within the
-    margin; `undecided`: neither; `not_ranked`: the measure counts what other programs do, too;
-    `invalid`: a run of either arm is invalid.
+    margin, and the interval lies there; `undecided`: neither; `not_ranked`: the measure counts what
+    other programs do, too; `invalid`: a run of either arm is invalid.
     """
     blocks: Count = 0
     """Blocks with both values."""

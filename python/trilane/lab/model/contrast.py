@@ -127,9 +127,9 @@ class Shift(Record, frozen=True, omit_defaults=False):
     finding: Finding = "undecided"
     """`higher`, `lower`: the interval excludes 1, the adjusted p is at most 0.05 and the ratio lies
     farther from 1 than the centre of the noise floor; `no_difference`: two one-sided tests place it
-    within the margin; `undecided`: neither, no difference is shown; `not_ranked`: the measure
-    counts what other programs do, too; `invalid`: a run of either side is invalid, or the two read
-    different bodies.
+    within the margin, and the interval lies there; `undecided`: neither, no difference is shown;
+    `not_ranked`: the measure counts what other programs do, too; `invalid`: a run of either side is
+    invalid, or the two were given different responses.
     """
 
 

@@ -57,6 +57,8 @@ class Question(Record, frozen=True):
     """What was asked otherwise than the form says, such as `300 requests instead of 3,000`: then
     `published` is empty; absent where nothing was.
     """
+    shortened: list[str] = msgspec.field(default_factory=list)
+    """What `--quick` made shorter, such as `1 s instead of 20 s`; absent where nothing was."""
 
     @classmethod
     def of_race(cls, question: str, url: str) -> Question:

@@ -38,11 +38,17 @@ class Measure:
     """Value from a run and from what was measured beside it; None where unknown."""
     better: Better = "lower"
     shared: bool = False
-    """Whether it counts what other programs do, too: then it is shown, and never ranked."""
+    """Whether it counts what other programs do, too: then it is shown, and not ranked, but for runs
+    that had an interface to themselves.
+    """
 
-    def ranked(self, finding: Finding) -> Finding:
-        """What a comparison of runs found, as far as the measure is of their programs alone."""
-        return "not_ranked" if self.shared and finding != "invalid" else finding
+    def ranked(self, finding: Finding, *, alone: bool) -> Finding:
+        """What a comparison of runs found, as far as the measure is of their programs alone.
+
+        `alone`: their interface was that of an emulated network, which no other program has.
+        """
+        shared = self.shared and not alone
+        return "not_ranked" if shared and finding != "invalid" else finding
 
     @property
     def shown(self) -> Shown:

@@ -84,6 +84,24 @@ class Body(Record, frozen=True):
     """CRC-32 (ISO-HDLC), hexadecimal."""
 
 
+class FrequentBody(Body, frozen=True):
+    """A body that several responses had."""
+
+    count: Positive
+    """Responses that had it, as far as is known of many different ones."""
+
+
+class Bodies(Record, frozen=True):
+    """The bodies of ok responses."""
+
+    mean_bytes: Amount
+    """Mean length, bytes."""
+    summed: Count
+    """How many were summed: of the first URL a sample, or all with --check-body."""
+    most: FrequentBody | None
+    """Of these the most frequent one; null where none was summed."""
+
+
 class Target(Record, frozen=True):
     """What was aimed at, and what was obtained."""
 
@@ -739,6 +757,10 @@ class Run(Record, frozen=True):
     """One row per tenth of a second of the measured part."""
     validity: RunValidity
     """Whether the numbers may be believed."""
+    bodies: Bodies | None = None
+    """What ok responses brought; null where there were none, or where calls, sessions and scenarios
+    judge them; absent in runs of other clients.
+    """
     grpc: Grpc | None = None
     """What is known of gRPC calls; null or absent where the requests were none."""
     client: Client | None = None

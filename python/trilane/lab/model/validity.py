@@ -31,6 +31,7 @@ ReasonCode: TypeAlias = Literal[
     "steal",
     "early_responses",
     "few_connections",
+    "redirects",
     "exhausted",
     "broken_connections",
     "cold_start",
@@ -45,6 +46,7 @@ ReasonCode: TypeAlias = Literal[
     "short_turns",
     # The lab's, against a comparison.
     "different_bodies",
+    "different_statuses",
     "differs_from_itself",
     # The lab's, against a contrast of two runs.
     "incomplete",

@@ -48,6 +48,7 @@ fn serve() -> impl Strategy<Value = Serve> {
                     early,
                     content,
                     surplus: "",
+                    then: None,
                     conversation: None,
                 }
             },
