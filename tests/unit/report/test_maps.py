@@ -47,12 +47,12 @@ def networks(*left_out: str) -> LabResult:
 def ended_at_once(key: SweepKey | None) -> LabResult:
     """Of a form that was interrupted before its first block: no run at any point."""
     arms = [Arm(name=name, title=name.upper(), version=name) for name in ("h1", "h2", "h3")]
-    values = {None: [None], "network": [*NETWORKS], "count": [10, 1000]}[key]
+    values: list[str | float] = {"network": [*NETWORKS], "count": [10, 1000]}.get(key or "", [])
     nothing = replace_observed(
         labs.observed(arms, dict.fromkeys(("h1", "h2", "h3"), 1.0)), samples=[], interrupted=True
     )
-    made = labs.lab(*((value, nothing) for value in values))
-    swept = Swept(key=key, unit="", values=[each for each in values if each]) if key else None
+    made = labs.lab(*((value, nothing) for value in values or [None]))
+    swept = Swept(key=key, unit="", values=values) if key else None
     return replace(made, sweep=swept, interrupted=True)
 
 
