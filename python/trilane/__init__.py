@@ -1,6 +1,7 @@
 """Trilane: the same request over HTTP/1.1, HTTP/2 and HTTP/3, on one engine."""
 
-from typing import TYPE_CHECKING
+# As `typing` has it, whose import takes longer than all else that is imported here.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from trilane._core import build_profile, revision

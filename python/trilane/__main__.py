@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+
+from trilane import interrupts
+
+# As `typing` has it, whose import takes longer than all else that is imported here.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,11 +72,13 @@ def _spread(arguments: list[str]) -> int:
         return 1
     from trilane.cluster import command
 
-    return command.load(arguments)
+    with interrupts.raised():
+        return command.load(arguments)
 
 
 def main() -> int:
     """Run the command with the arguments of this process; the exit code."""
+    interrupts.leave_to_kernel()
     arguments = sys.argv[1:]
     if _is_spread(arguments) and not {"-h", "--help"} & set(arguments):
         return _spread(arguments[1:])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from trilane import interrupts
 from trilane.cli import app
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
@@ -63,3 +64,27 @@ def test_what_nohup_started_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "app", command)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     assert app.run(["race"]) == 0
+
+
+def test_ctrl_c_is_the_kernels_but_for_a_command_that_runs() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        interrupts.leave_to_kernel()
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL
+        with pytest.raises(KeyboardInterrupt), interrupts.raised():
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda *_: None])
+def test_who_handles_ctrl_c_otherwise_goes_on_to(handler: Callable[..., None]) -> None:
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        interrupts.leave_to_kernel()
+        with interrupts.raised():
+            assert signal.getsignal(signal.SIGINT) == handler
+        assert signal.getsignal(signal.SIGINT) == handler
+    finally:
+        signal.signal(signal.SIGINT, before)

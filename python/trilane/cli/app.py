@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from trilane import __version__, _core, build_profile, revision
+from trilane import __version__, _core, build_profile, interrupts, revision
 from trilane.cli import (
     ab,
     cluster,
@@ -65,6 +65,7 @@ _NATIVE: dict[str, Any] = {
 @app.command("gateway", help="Serve a gRPC server's services over HTTP.", context_settings=_NATIVE)
 @app.command("network", help="Put programs on an emulated network.", context_settings=_NATIVE)
 def _native(context: typer.Context) -> int:
+    interrupts.leave_to_kernel()
     return _core.main(["trilane", str(context.info_name), *context.args])
 
 
@@ -97,7 +98,8 @@ def run(arguments: Sequence[str]) -> int:
         app(["--help"], prog_name="trilane", standalone_mode=False)
         return WRONG_USAGE
     try:
-        code = app(list(arguments), prog_name="trilane", standalone_mode=False)
+        with interrupts.raised():
+            code = app(list(arguments), prog_name="trilane", standalone_mode=False)
     except Usage as error:
         words = arguments[: 2 if arguments[0] in {"lab", "cluster"} else 1]
         hint = error.hint or f"trilane {' '.join(words)} --help"

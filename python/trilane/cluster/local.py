@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 
 from dask.system import CPU_COUNT
 from distributed import LocalCluster, Nanny
@@ -36,20 +39,21 @@ def start(
         ClusterFailed: they do not start.
     """
     security = None if tls is None else tls.security()
-    with connecting.quiet():
+    with connecting.quiet(), _ending() as told:
         try:
-            cluster = LocalCluster(
-                n_workers=workers,
-                threads_per_worker=threads or max(1, CPU_COUNT // max(1, workers)),
-                host=host,
-                scheduler_port=port,
-                # Its pages are served in any case: where nobody else is, at any port.
-                dashboard_address="127.0.0.1:0",
-                scheduler_kwargs={"dashboard": False},
-                security=security,
-                resources=dict.fromkeys(labels, 1),
-                silence_logs=logging.CRITICAL,
-            )
+            with _shielded():
+                cluster = LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=threads or max(1, CPU_COUNT // max(1, workers)),
+                    host=host,
+                    scheduler_port=port,
+                    # Its pages are served in any case: where nobody else is, at any port.
+                    dashboard_address="127.0.0.1:0",
+                    scheduler_kwargs={"dashboard": False},
+                    security=security,
+                    resources=dict.fromkeys(labels, 1),
+                    silence_logs=logging.CRITICAL,
+                )
         except (OSError, RuntimeError, TimeoutError) as error:
             raise ClusterFailed(f"no scheduler at {host}:{port}: {_root(error)}") from error
         with cluster:
@@ -58,7 +62,7 @@ def start(
             _say(f"scheduler at {address}, workers on this machine: {workers}; Ctrl-C ends it")
             _say(f"for a load:                   trilane load --cluster {address}{files} URL")
             _say(f"for a worker on each machine: trilane cluster worker {address}{files}")
-            _wait()
+            told.wait()
     return 0
 
 
@@ -100,7 +104,8 @@ def work(
             if signal.getsignal(number) != signal.SIG_IGN:
                 asyncio.get_running_loop().add_signal_handler(number, told.set)
         try:
-            await nanny
+            with _shielded():
+                await nanny
             _say(f"worker {called} offers {cores} cores to {known}; Ctrl-C ends it")
             ends = [asyncio.create_task(told.wait()), asyncio.create_task(nanny.finished())]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -120,18 +125,40 @@ def work(
     return 0
 
 
-def _wait() -> None:
-    """Wait for a signal that ends the command."""
+@contextmanager
+def _ending() -> Iterator[threading.Event]:
+    """What is set by a signal that ends the command, also by one that comes while all is started.
+
+    Dask cannot close what has not started yet.
+    """
     told = threading.Event()
     before = {number: signal.getsignal(number) for number in _ENDING}
     try:
         for number, handler in before.items():
             if handler != signal.SIG_IGN:
                 signal.signal(number, lambda *_: told.set())
-        told.wait()
+        yield told
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _shielded() -> Iterator[None]:
+    """Within, SIGINT waits, and processes that are started never get it.
+
+    At a terminal it is sent to all of them, and a worker would end with a traceback. It is this
+    process that ends them. Nor do they import modules of the current folder, such as a typing.py,
+    to which multiprocessing would lead them.
+    """
+    os.environ["PYTHONSAFEPATH"] = "1"
+    # Where it is started by the first process, it lets the signal through again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _typed(tls: Tls) -> str:

@@ -112,10 +112,8 @@ def unusable(form: Form, network: str) -> str | None:
 def chosen(wanted: Wanted) -> Form:
     """The form with everything that was asked applied to it."""
     form = wanted.experiment.forms[wanted.form]
-    if wanted.quick and not wanted.arms:
-        form = form.quickened()
-    elif wanted.quick:
-        form = replace(form, quick=form.quick and replace(form.quick, arms=None)).quickened()
+    if wanted.quick:
+        form = form.quickened(wanted.arms)
     if wanted.count is not None:
         form = form.with_count(wanted.count)
     if wanted.network:

@@ -39,7 +39,8 @@ class Map:
 def maps(lab: LabResult) -> list[Map]:
     """A map for each pair that was announced, else of each arm to the baseline.
 
-    None where the sweep is not over networks, or more than two settings of them vary.
+    None where the sweep is not over networks, more than two settings of them vary, or nothing was
+    measured.
     """
     if lab.sweep is None or lab.sweep.key != NETWORK:
         return []
@@ -56,7 +57,10 @@ def maps(lab: LabResult) -> list[Map]:
     places = [(each.get(down, ""), each.get(across, "")) for each in settings]
     rows, columns = (list(dict.fromkeys(place[way] for place in places)) for way in (0, 1))
     titles = view.lab_titles(lab)
-    measure = view.measures(lab.points[0].comparison)[0]
+    shown = [each for point in lab.points for each in view.measures(point.comparison)[:1]]
+    if not shown:
+        return []
+    measure = shown[0]
     found = [_ratios(lab, number, measure.name) for number in range(len(lab.points))]
     by_value = dict(zip((point.value for point in lab.points), found, strict=True))
     pairs = list(dict.fromkeys(pair for ratios in found for pair in ratios))

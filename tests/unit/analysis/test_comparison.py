@@ -183,6 +183,13 @@ def test_nothing_measured_is_nothing_claimed() -> None:
     assert {row.finding for row in made.ratios} == {"undecided"}
 
 
+def test_a_single_arm_that_is_invalid_says_why() -> None:
+    bad = records.run("h2", verdict="invalid", reasons=("no response ended within 0.2 s",))
+    made = paired.compare(with_run(races.race({"h2": 1.0}), "h2", run=bad))
+    assert made.verdict.startswith("HTTP/2 ran alone and invalid: no response ended within 0.2 s")
+    assert "Reason(" not in made.verdict
+
+
 def test_a_single_arm_is_reported_without_comparison() -> None:
     made = paired.compare(races.race({"h2": 1.0}))
     assert made.ratios == []

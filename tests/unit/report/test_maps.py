@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+from dataclasses import replace as replace_observed
 
 import altair as alt
 import pytest
@@ -16,9 +17,9 @@ from trilane.lab.experiment.form import Form
 from trilane.lab.experiment.workload import Workload
 from trilane.lab.model.arm import Arm
 from trilane.lab.model.comparison import Announced
-from trilane.lab.model.lab import LabResult, Swept
+from trilane.lab.model.lab import LabResult, SweepKey, Swept
 from trilane.lab.model.validity import Reason, Validity
-from trilane.report import charts, html, maps, pages, terminal
+from trilane.report import charts, html, maps, pages, tables, terminal
 
 # Seconds of HTTP/2 and HTTP/3 where HTTP/1.1 takes one.
 NETWORKS = {
@@ -42,6 +43,18 @@ def networks(*left_out: str) -> LabResult:
         for value in values
     ]
     return replace(labs.lab(*points), sweep=Swept(key="network", unit="", values=[*values]))
+
+
+def ended_at_once(key: SweepKey | None) -> LabResult:
+    """Of a form that was interrupted before its first block: no run at any point."""
+    arms = [Arm(name=name, title=name.upper(), version=name) for name in ("h1", "h2", "h3")]
+    values: list[str | float] = {"network": [*NETWORKS], "count": [10, 1000]}.get(key or "", [])
+    nothing = replace_observed(
+        labs.observed(arms, dict.fromkeys(("h1", "h2", "h3"), 1.0)), samples=[], interrupted=True
+    )
+    made = labs.lab(*((value, nothing) for value in values or [None]))
+    swept = Swept(key=key, unit="", values=values) if key else None
+    return replace(made, sweep=swept, interrupted=True)
 
 
 def printed(lab: LabResult) -> str:
@@ -93,6 +106,35 @@ def test_pairs_that_were_announced_come_instead_of_the_baseline() -> None:
     ]
     (pair,) = maps.maps(replace(lab, points=asked))
     assert pair.title.endswith("H1 ÷ H2")
+
+
+@pytest.mark.parametrize("key", [None, "network", "count"])
+def test_what_was_ended_before_its_first_block_is_shown(key: SweepKey | None) -> None:
+    lab = ended_at_once(key)
+    assert maps.maps(lab) == []
+    assert "no block was completed" in printed(lab)
+    assert "<html" in html.render(lab)
+    assert tables.markdown(lab)
+    assert tables.csv_text(lab)
+    assert pages.measured(lab)
+
+
+def test_networks_without_a_block_are_not_among_those_compared() -> None:
+    work = Workload(count=1)
+    form = Form(
+        name="fair",
+        baseline="h1",
+        rank="elapsed_s",
+        measures=("elapsed_s",),
+        workload=work,
+        arms=tuple(work.arm("engine", name, "load", name=name) for name in ("h1", "h2")),
+    )
+    (whole, *_) = [point.comparison for point in networks().points]
+    (nothing, *_) = [point.comparison for point in ended_at_once("network").points]
+    assert findings.over_networks(form, [nothing]) == "No verdict: no block was completed."
+    said = findings.over_networks(form, [whole, nothing])
+    assert " of 1 network" in said
+    assert said.endswith(" No block was completed on 1 of 2.")
 
 
 @pytest.mark.parametrize("lab", [labs.strategies(), labs.bookstore(6)])

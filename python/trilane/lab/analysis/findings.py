@@ -283,10 +283,15 @@ def over_networks(form: Form, made: Sequence[Comparison]) -> str:
     pairs = form.pairs or tuple(
         (arm.name, form.baseline) for arm in form.arms if arm.name != form.baseline
     )
+    measured = [each for each in made if each.plan.blocks_done]
+    if not measured:
+        return verdict.NO_BLOCK
     told = []
     for arm, to in pairs:
         # As the map has them: what was announced is a question of its own.
-        rows = [_row([*(_announced(each) or each.ratios)], measure.name, arm, to) for each in made]
+        rows = [
+            _row([*(_announced(each) or each.ratios)], measure.name, arm, to) for each in measured
+        ]
         found = Counter("invalid" if row is None else str(row.finding) for row in rows)
         others = {
             "worse": "lower" if measure.better == "higher" else "higher",
@@ -296,10 +301,13 @@ def over_networks(form: Form, made: Sequence[Comparison]) -> str:
         }
         told.append(
             f"{titles.get(arm, arm)} was better than {titles.get(to, to)} in {measure.label} on "
-            f"{found[measure.better]} of {len(made)} network{'' if len(made) == 1 else 's'}"
+            f"{found[measure.better]} of {len(measured)} network"
+            f"{'' if len(measured) == 1 else 's'}"
             + "".join(f", {words} on {found[key]}" for words, key in others.items() if found[key])
             + "."
         )
+    if len(measured) < len(made):
+        told.append(f"No block was completed on {len(made) - len(measured)} of {len(made)}.")
     doubted = [found for each in made if (found := verdict.doubts(each))]
     if doubted:
         told.append(

@@ -23,6 +23,9 @@ from trilane.lab.model.measures import BY_NAME, CLIENT_CPU, RATE, Measure
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.validity import Reason, Validity
 
+NO_BLOCK = "No verdict: no block was completed."
+"""The verdict on what was ended before anything could be compared."""
+
 # METHOD: a worker above 95 % busy is saturated. A server thread shares its core with the kernel's
 # network work, some of it not charged to it, so it counts as saturated a little earlier.
 _CLIENT_SATURATED = 0.95
@@ -205,7 +208,7 @@ def _judged(comparison: Comparison, different: Reason | None) -> str:
     if len(arms) == 1:
         return _alone(comparison, next(iter(arms.values())))
     if comparison.plan.blocks_done == 0:
-        return "No verdict: no block was completed."
+        return NO_BLOCK
     if not comparison.ranking.pairs:
         return _against_baseline(comparison, different)
     broken = [arm.title for arm in arms.values() if arm.validity.verdict == "invalid"]
@@ -252,11 +255,11 @@ def _measure(comparison: Comparison) -> Measure:
 def _alone(comparison: Comparison, arm: JudgedArm) -> str:
     title = arm.title
     if arm.validity.verdict == "invalid":
-        return f"{title} ran alone and invalid: {arm.validity.reasons[0]}."
+        return f"{title} ran alone and invalid: {arm.validity.reasons[0].text}."
     measure = _measure(comparison)
     value = arm.summary[measure.name].median
     if value is None:
-        return "No verdict: no block was completed."
+        return NO_BLOCK
     why = "nothing else was asked for"
     if comparison.absent:
         why = "the server offers nothing to compare it with"

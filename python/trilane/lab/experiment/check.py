@@ -307,6 +307,8 @@ def _quick(form: Form, key: Key) -> None:
     if form.sweep is None:
         raise BadExperiment("there is no sweep: leave it out", (*key, "values"))
     _sweep(Sweep(form.sweep.key, quick.values, form.sweep.unit), key)
+    if not form.quickened().arms:
+        raise BadExperiment("none of the arms runs at any of them", (*key, "values"))
 
 
 def _quick_arms(form: Form, quick: Quick, key: Key) -> None:

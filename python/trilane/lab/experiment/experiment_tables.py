@@ -370,7 +370,7 @@ class QuickTable(_Table, frozen=True, kw_only=True):
     blocks: Annotated[int | None, _note("blocks", minimum=1)] = None
     count: Annotated[int | None, _note("requests", minimum=1)] = None
     values: Annotated[
-        Points | None, _note("values of the sweep; every arm runs at all of them")
+        Points | None, _note("values of the sweep; when one is new, every arm runs at all of them")
     ] = None
     arms: Annotated[Arms | None, _note("only these arms")] = None
     duration_s: Annotated[Time | None, _note("length of a run")] = field(

@@ -163,9 +163,7 @@ class Form:
         """
         if self.sweep is None:
             raise ValueError(f"form {self.name} has no sweep")
-        arms = tuple(
-            replace(arm, at=None) for arm in self.arms if arm.at is None or value in arm.at
-        )
+        arms = tuple(replace(arm, at=None) for arm in _running(self.arms, value))
         workload = self.workload
         match self.sweep.key:
             case "count":
@@ -186,12 +184,13 @@ class Form:
                 )
         point = replace(
             self,
+            arms=arms,
             workload=workload,
             sweep=None,
             published=tuple(replace(row, at=None) for row in self.published if row.at == value),
             expect=tuple(replace(row, at=None) for row in self.expect if row.at in {None, value}),
         )
-        return _with_arms(point, arms)
+        return _fitting(point)
 
     def points(self) -> tuple[tuple[Value | None, Form], ...]:
         """The points of the sweep; without a sweep the one point None."""
@@ -218,7 +217,7 @@ class Form:
         if self.sweep is None or self.sweep.key != "count":
             workload = replace(self.workload, count=count, duration_s=None)
             return _compared(self, replace(self, workload=workload))
-        return _compared(self, _with_values(self, self.sweep, (count,), everywhere=True))
+        return _compared(self, _with_values(self, (count,), everywhere=True))
 
     def on_network(self, network: str) -> Form:
         """The form with every arm on this network; settings that a sweep varies are added to it.
@@ -232,21 +231,23 @@ class Form:
         return _compared(self, replace(self, arms=arms))
 
     def only(self, names: Sequence[str]) -> Form:
-        """Only the arms named, in this order; KeyError with the first name that is none.
+        """Only the arms named, in this order; KeyError with the first name that is not an arm.
 
         Without the baseline the first arm takes its place.
         """
-        return _with_arms(self, tuple(self.arm(name) for name in names))
+        return _reduced(replace(self, arms=tuple(self.arm(name) for name in names)))
 
-    def quickened(self) -> Form:
+    def quickened(self, named: Sequence[str] = ()) -> Form:
         """The form for `--quick`: as its `quick` says, with what that leaves of the claims.
 
-        Where it has a value of the sweep that the form has not, every arm runs at all of them.
+        Where `quick` has a value of the sweep that the form has not, every arm runs at all of them.
+        The `named` arms are those that were asked for. They are kept, whatever `quick` says: one
+        that runs at none of its values runs at the first of its own.
         """
         quick, form = self.quick, replace(self, quick=None)
         if quick is None:
             return form
-        if quick.arms is not None:
+        if quick.arms is not None and not named:
             form = form.only(quick.arms)
         less = {part: getattr(quick, part) for part in ("count", "duration_s", "repeat")}
         told = {part: value for part, value in less.items() if value is not None}
@@ -258,9 +259,13 @@ class Form:
                 replace(arm, network=quick.network) if arm.network else arm for arm in form.arms
             )
             form = replace(form, arms=arms)
-        if form.sweep is not None and quick.values is not None:
-            others = not set(quick.values) <= set(form.sweep.values)
-            form = _with_values(form, form.sweep, quick.values, everywhere=others)
+        if self.sweep is not None and quick.values is not None:
+            if set(quick.values) <= set(self.sweep.values):
+                kept = {*quick.values, *_own_values(form, quick.values, named)}
+                values = tuple(value for value in self.sweep.values if value in kept)
+                form = _with_values(form, values, everywhere=False)
+            else:
+                form = _with_values(form, quick.values, everywhere=True)
         return _compared(self, replace(form, shortened=_shortened(self.workload, form.workload)))
 
 
@@ -299,42 +304,79 @@ def _compared(whole: Form, form: Form) -> Form:
     return replace(form, altered=(*whole.altered, *said), published=())
 
 
-def _with_arms(form: Form, arms: tuple[ArmSpec, ...]) -> Form:
-    """These arms, and of the claims those that are about them."""
-    names = {arm.name for arm in arms}
-    sweep = form.sweep
-    if sweep is not None:
-        pairs = tuple(pair for pair in sweep.crossings if names.issuperset(pair))
-        sweep = replace(sweep, crossings=pairs)
-    return replace(
-        form,
-        arms=arms,
-        baseline=form.baseline if form.baseline in names or not arms else arms[0].name,
-        sweep=sweep,
-        pairs=tuple(pair for pair in form.pairs if names.issuperset(pair)),
-        published=tuple(row for row in form.published if names.issuperset((row.arm, row.to))),
-        expect=tuple(row for row in form.expect if names.issuperset((row.arm, row.to))),
-    )
+def _own_values(form: Form, values: Sequence[Value], names: Sequence[str]) -> set[Value]:
+    """Of each named arm that runs at none of the values the first at which it does."""
+    arms = [arm for arm in form.arms if arm.name in names and arm.at is not None]
+    return {arm.at[0] for arm in arms if arm.at and set(arm.at).isdisjoint(values)}
 
 
-def _with_values(form: Form, sweep: Sweep, values: tuple[Value, ...], *, everywhere: bool) -> Form:
+def _with_values(form: Form, values: tuple[Value, ...], *, everywhere: bool) -> Form:
     """Other values of the sweep, and the claims that fit.
 
     `everywhere`: every arm runs at all of them. Else each runs where it ran.
     """
     if everywhere:
         form = replace(form, arms=tuple(replace(arm, at=None) for arm in form.arms))
-    else:
-        there = [arm for arm in form.arms if arm.at is None or not set(arm.at).isdisjoint(values)]
-        form = _with_arms(form, tuple(there))
+    return _reduced(replace(form, sweep=form.sweep and replace(form.sweep, values=values)))
+
+
+def _reduced(form: Form) -> Form:
+    """What is left of a form that has fewer arms or values than the one it was made of."""
+    form = _fitting(form)
+    answered = {name for _, point in form.points() for name, _ in point.announced()}
+    return replace(form, compare=tuple(text for text in form.compare if text in answered))
+
+
+def _fitting(form: Form) -> Form:
+    """The form with what fits its arms and values; its comparisons by factor stay.
+
+    An arm runs at those of its values that are left, and goes where none is; a value goes where no
+    arm runs at it. What is compared and claimed goes with its arms and values.
+    """
+    sweep, arms = form.sweep, form.arms
+    if sweep is not None:
+        arms = tuple(arm for each in arms if (arm := _at_values(each, sweep.values)) is not None)
+        values = tuple(value for value in sweep.values if _running(arms, value))
+        sweep = replace(sweep, values=values)
+    names = [arm.name for arm in arms]
+    baseline = form.baseline if form.baseline in names or not names else names[0]
+    form = replace(form, arms=arms, baseline=baseline, sweep=sweep, quick=_quick_of(form, names))
+    there: dict[Value | None, set[str]] = {None: set(names)}
+    if sweep is not None:
+        there = {value: {arm.name for arm in _running(arms, value)} for value in sweep.values}
+        crossings = tuple(
+            pair for pair in sweep.crossings if sum(map(set(pair).issubset, there.values())) > 1
+        )
+        form = replace(form, sweep=replace(sweep, crossings=crossings))
+
+    def together(arm: str, to: str, at: Value | None = None) -> bool:
+        both = {value for value, running in there.items() if running.issuperset((arm, to))}
+        return bool(both) if at is None else at in both
+
     return replace(
         form,
-        sweep=replace(
-            sweep,
-            values=values,
-            # A crossing needs two points at least.
-            crossings=form.sweep.crossings if form.sweep and len(values) > 1 else (),
-        ),
-        published=tuple(row for row in form.published if row.at in values),
-        expect=tuple(row for row in form.expect if row.at is None or row.at in values),
+        pairs=tuple(pair for pair in form.pairs if together(*pair)),
+        published=tuple(row for row in form.published if together(row.arm, row.to, row.at)),
+        expect=tuple(row for row in form.expect if together(row.arm, row.to, row.at)),
     )
+
+
+def _at_values(arm: ArmSpec, values: Sequence[Value]) -> ArmSpec | None:
+    """The arm at those of its values that are left; None where none is."""
+    if arm.at is None:
+        return arm
+    at = tuple(value for value in arm.at if value in values)
+    return replace(arm, at=at) if at else None
+
+
+def _quick_of(form: Form, names: Sequence[str]) -> Quick | None:
+    """What `--quick` changes of a form that has these arms."""
+    if form.quick is None or form.quick.arms is None:
+        return form.quick
+    left = tuple(name for name in form.quick.arms if name in names)
+    return replace(form.quick, arms=left or None)
+
+
+def _running(arms: Sequence[ArmSpec], value: Value) -> tuple[ArmSpec, ...]:
+    """The arms that run at a value of the sweep."""
+    return tuple(arm for arm in arms if arm.at is None or value in arm.at)
