@@ -249,7 +249,7 @@ async fn serve_tcp(
     let Some(config) = arrival.tls else {
         let connection = Connection::new(arrival.peer, None, limit, None);
         app.count_connection();
-        return tcp::serve(stream, connection, app, &builders.auto, signal).await;
+        return tcp::serve(stream, connection, app, builders, signal).await;
     };
     if early_data {
         let handshake = EarlyTls::accept(stream, config);
@@ -257,21 +257,19 @@ async fn serve_tcp(
             return;
         };
         let tls = describe(stream.session());
-        let builder = builders.of(&tls);
         let early = Some(stream.handshaking());
         let connection = Connection::new(arrival.peer, Some(tls), limit, early);
         app.count_connection();
-        return tcp::serve(stream, connection, app, builder, signal).await;
+        return tcp::serve(stream, connection, app, builders, signal).await;
     }
     let handshake = TlsAcceptor::from(config).accept(stream);
     let Some(stream) = in_time(handshake, signal.clone()).await else {
         return;
     };
     let tls = describe(stream.get_ref().1);
-    let builder = builders.of(&tls);
     let connection = Connection::new(arrival.peer, Some(tls), limit, None);
     app.count_connection();
-    tcp::serve(stream, connection, app, builder, signal).await;
+    tcp::serve(stream, connection, app, builders, signal).await;
 }
 
 /// What a handshake comes to, unless it fails, takes too long, or all have to leave.

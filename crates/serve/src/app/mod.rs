@@ -8,6 +8,7 @@ mod authority;
 mod bookstore;
 mod cors;
 mod gzip;
+mod malformed;
 mod pattern;
 mod prose;
 mod reply;
@@ -146,8 +147,7 @@ where
         };
     }
 
-    if !authority::is_sound(&head) {
-        let text = "the request must name one host";
+    if let Some(text) = malformed::reason(&head) {
         let mut response = rejection(fields, head.version, StatusCode::BAD_REQUEST, text);
         if is_head {
             *response.body_mut() = Reply::Bytes(Bytes::new());

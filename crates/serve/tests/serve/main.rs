@@ -14,5 +14,6 @@ mod grpc;
 mod handshake;
 mod hostile;
 mod lifecycle;
+mod malformed;
 mod rest;
 mod websocket;
