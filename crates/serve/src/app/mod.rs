@@ -7,6 +7,7 @@ mod answer;
 mod authority;
 mod bookstore;
 mod cors;
+mod foreign;
 mod gzip;
 mod malformed;
 mod pattern;
@@ -32,6 +33,7 @@ use tokio::time::{sleep, timeout};
 
 pub(crate) use answer::Answer;
 pub(crate) use cors::Cors;
+pub(crate) use foreign::is_foreign;
 pub(crate) use gzip::{MIN_LENGTH as MIN_GZIP, is_accepted_by as accepts_gzip};
 pub(crate) use reply::Reply;
 pub(crate) use route::is_page;
