@@ -11,12 +11,13 @@ use prost_reflect::{DescriptorPool, MethodDescriptor, ServiceDescriptor};
 use trilane_grpc::{Schema, SchemaError};
 use trilane_transcode::{Found, Info, Router, RuleError, ServiceConfig, openapi};
 
-use crate::{Error, Forwarding, app, library::DESCRIPTORS, rpc};
+use crate::{Error, Forwarding, app, library::DESCRIPTORS, rest::twirp, rpc};
 
 const HEALTH: &str = "grpc.health.v1.Health";
-/// Services that have no rules and no JSON: they are called by gRPC and its kin.
-const ABOUT: [&str; 3] = [
-    HEALTH,
+/// Where the health is asked for without gRPC: as larking, and many others, have it.
+const HEALTH_PATH: &str = "/v1/healthz";
+/// Services that have no rules: they are called by gRPC and its kin.
+const ABOUT: [&str; 2] = [
     "grpc.reflection.v1.ServerReflection",
     "grpc.reflection.v1alpha.ServerReflection",
 ];
@@ -27,6 +28,7 @@ static LIBRARY: LazyLock<Arc<Services>> = LazyLock::new(|| {
     let services: Vec<_> = pool.services().collect();
     let mut router = Router::of_services(services.iter().cloned()).expect("tests read the rules");
     add_implicit(&mut router, &services).expect("no rule has such a path");
+    add_health(&mut router);
     let title = "The library of trilane serve".to_owned();
     Arc::new(Services::new(router, pool, Vec::new(), title))
 });
@@ -117,6 +119,7 @@ impl Services {
         config.check(pool).map_err(wrong)?;
         let mut router = Router::configured(services.iter().cloned(), config).map_err(wrong)?;
         add_implicit(&mut router, &services).map_err(wrong)?;
+        add_health(&mut router);
         router.ignore_unknown_query(forwarding.ignore_unknown_query);
         let names: Vec<String> = services
             .iter()
@@ -187,6 +190,9 @@ impl Services {
     /// services', unless it is one of the embedded server's pages too.
     pub(crate) fn owner(&self, path: &str) -> Owner {
         // Cheap: every request to the embedded server comes by.
+        if path.starts_with(twirp::PREFIX) {
+            return Owner::Services;
+        }
         let rest = path.strip_prefix('/').unwrap_or(path);
         let first = match rest.split_once('/') {
             Some((first, _)) => first,
@@ -224,6 +230,29 @@ fn add_implicit(router: &mut Router, services: &[ServiceDescriptor]) -> Result<(
     router.add_implicit(methods)
 }
 
+/// Has the health told over HTTP too: by `GET`, and for as long as it changes over WebSocket. Rules go first.
+fn add_health(router: &mut Router) {
+    let Some(health) = HEALTH_POOL.get_service_by_name(HEALTH) else {
+        return;
+    };
+    let is_taken = !matches!(router.find("GET", HEALTH_PATH), Found::Nothing);
+    for method in health.methods() {
+        // A rule that leads to this very service has its own paths.
+        let _ = router.add_implicit([method.clone()]);
+        let kind = match method.is_server_streaming() {
+            true => "WEBSOCKET",
+            false => "GET",
+        };
+        if !is_taken {
+            let _ = router.add_unruled(&method, kind, HEALTH_PATH);
+        }
+        if kind == "GET" {
+            let path = format!("/{HEALTH}/{}", method.name());
+            let _ = router.add_unruled(&method, kind, &path);
+        }
+    }
+}
+
 fn title(config: &ServiceConfig, names: &[String]) -> String {
     match config.title() {
         Some(title) => title.to_owned(),
@@ -257,7 +286,13 @@ mod tests {
             ("/trilane.library.v1.Library/GetBook", Owner::Services),
             ("/trilane.library.v1.Library", Owner::Services),
             ("/trilane.library.v1.Librarian/GetBook", Owner::Others),
-            ("/grpc.health.v1.Health/Check", Owner::Calls),
+            ("/grpc.health.v1.Health/Check", Owner::Services),
+            (
+                "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+                Owner::Calls,
+            ),
+            ("/twirp/trilane.library.v1.Library/GetBook", Owner::Services),
+            ("/twirp", Owner::Others),
             ("*", Owner::Others),
         ] {
             assert_eq!(services.owner(path), owner, "{path}");

@@ -260,7 +260,7 @@ async fn serve_tcp(
     let Some(config) = arrival.tls else {
         let caller = app.count_connection(arrival.peer, Some(arrival.descriptor));
         let connection = Connection::new(caller, None, limit, None);
-        return tcp::serve(stream, connection, app, &builders.auto, signal).await;
+        return tcp::serve(stream, connection, app, builders, signal).await;
     };
     if early_data {
         let handshake = EarlyTls::accept(stream, config);
@@ -268,21 +268,19 @@ async fn serve_tcp(
             return;
         };
         let tls = describe(stream.session());
-        let builder = builders.of(&tls);
         let early = Some(stream.handshaking());
         let caller = app.count_connection(arrival.peer, Some(arrival.descriptor));
         let connection = Connection::new(caller, Some(tls), limit, early);
-        return tcp::serve(stream, connection, app, builder, signal).await;
+        return tcp::serve(stream, connection, app, builders, signal).await;
     }
     let handshake = TlsAcceptor::from(config).accept(stream);
     let Some(stream) = in_time(handshake, signal.clone()).await else {
         return;
     };
     let tls = describe(stream.get_ref().1);
-    let builder = builders.of(&tls);
     let caller = app.count_connection(arrival.peer, Some(arrival.descriptor));
     let connection = Connection::new(caller, Some(tls), limit, None);
-    tcp::serve(stream, connection, app, builder, signal).await;
+    tcp::serve(stream, connection, app, builders, signal).await;
 }
 
 /// What a handshake comes to, unless it fails, takes too long, or all have to leave.

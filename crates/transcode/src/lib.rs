@@ -53,6 +53,7 @@ mod service_config;
 mod status;
 mod template;
 mod trie;
+pub mod twirp;
 mod value;
 
 pub use binding::Binding;
@@ -61,6 +62,6 @@ pub use openapi::{Info, document as openapi};
 pub use problem::{Problem, http_status};
 pub use raw::RawContent;
 pub use router::{Found, Match, Router};
-pub use rule::RuleError;
+pub use rule::{RuleError, is_without_side_effects};
 pub use service_config::ServiceConfig;
 pub use status::status_content;

@@ -100,7 +100,8 @@ impl Router {
     }
 
     /// Gives every method the binding `POST /package.Service/Method` with the message as content, beside
-    /// those of its rules: what larking calls its implicit binding, and the path of Connect.
+    /// those of its rules: what larking calls its implicit binding, and the path of Connect. A method whose
+    /// option `idempotency_level` says that it changes nothing has `GET` too, with its fields in the query.
     ///
     /// # Errors
     /// [`RuleError`] where a rule has the same template already.
@@ -111,8 +112,28 @@ impl Router {
         for method in methods {
             let (binding, template) = rule::implicit(&method)?;
             self.add(binding, &template)?;
+            if !method.is_client_streaming() && rule::is_without_side_effects(&method) {
+                let path = rule::grpc_path(&method);
+                // A rule that has it goes first.
+                let _ = self.add_unruled(&method, "GET", &path);
+            }
         }
         Ok(())
+    }
+
+    /// Gives a method a binding without content beside those of its rules: `http_method`, or `WEBSOCKET`, of
+    /// `path`.
+    ///
+    /// # Errors
+    /// [`RuleError`] where the path is no template, or a rule has the same.
+    pub fn add_unruled(
+        &mut self,
+        method: &MethodDescriptor,
+        http_method: &str,
+        path: &str,
+    ) -> Result<(), RuleError> {
+        let (binding, template) = rule::unruled(method, http_method, path)?;
+        self.add(binding, &template)
     }
 
     /// Says whether query parameters that are no fields are ignored; they are refused otherwise.

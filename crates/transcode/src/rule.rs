@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
+use prost_reflect::{
+    FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
+    prost_types::method_options::IdempotencyLevel,
+};
 
 use crate::{
     binding::{Binding, Body, Parameter},
@@ -138,14 +141,46 @@ pub(crate) fn bindings(
 /// The binding of a method without a rule: `POST` of the path that gRPC calls it by, with the message as
 /// content.
 pub(crate) fn implicit(method: &MethodDescriptor) -> Result<(Binding, Template), RuleError> {
-    let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
     let rule = HttpRule {
-        pattern: Some(Pattern::Post(path)),
+        pattern: Some(Pattern::Post(grpc_path(method))),
         body: "*".to_owned(),
         ..HttpRule::default()
     };
-    binding(method, &rule, false)
+    made(method, &rule)
+}
+
+/// A binding of a method without content.
+pub(crate) fn unruled(
+    method: &MethodDescriptor,
+    http_method: &str,
+    path: &str,
+) -> Result<(Binding, Template), RuleError> {
+    let custom = CustomHttpPattern {
+        kind: http_method.to_owned(),
+        path: path.to_owned(),
+    };
+    let rule = HttpRule {
+        pattern: Some(Pattern::Custom(custom)),
+        ..HttpRule::default()
+    };
+    made(method, &rule)
+}
+
+fn made(method: &MethodDescriptor, rule: &HttpRule) -> Result<(Binding, Template), RuleError> {
+    binding(method, rule, false)
         .map_err(|reason| RuleError::new(format!("{}: {reason}", method.full_name())))
+}
+
+/// Where gRPC calls a method.
+pub(crate) fn grpc_path(method: &MethodDescriptor) -> String {
+    format!("/{}/{}", method.parent_service().full_name(), method.name())
+}
+
+/// Whether the option `idempotency_level` says that a method changes nothing.
+#[must_use]
+pub fn is_without_side_effects(method: &MethodDescriptor) -> bool {
+    let options = method.method_descriptor_proto().options.as_ref();
+    options.is_some_and(|options| options.idempotency_level() == IdempotencyLevel::NoSideEffects)
 }
 
 fn binding(

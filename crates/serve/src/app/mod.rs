@@ -10,6 +10,7 @@ mod cors;
 mod cross_origin;
 mod gzip;
 mod hosts;
+mod malformed;
 mod pattern;
 mod prose;
 mod reply;
@@ -167,8 +168,7 @@ where
         };
     }
 
-    if !authority::is_sound(&head) {
-        let text = "the request must name one host";
+    if let Some(text) = malformed::reason(&head) {
         let mut response = rejection(fields, head.version, StatusCode::BAD_REQUEST, text);
         if is_head {
             *response.body_mut() = Reply::Bytes(Bytes::new());

@@ -1,9 +1,11 @@
 //! What h3 would let pass: a limit on what it holds in memory, and instructions for QPACK.
 //!
 //! h3 keeps a frame other than DATA until it is complete, however long the peer says it is. This
-//! walks over the same bytes, sees each frame's length before h3 does, and refuses. Nor does h3
+//! walks over the same bytes, sees each frame's length before h3 does, and refuses. It sees the field
+//! sections of requests as they came, too, of which h3 makes one request or another. Nor does h3
 //! read what an encoder says, which must not insert into our dynamic table: it has no capacity.
 
+use super::section::Sections;
 use crate::connection::MAX_HEAD;
 
 /// RFC 9114 section 6.2.1.
@@ -15,6 +17,8 @@ const ENCODER_STREAM: u64 = 0x02;
 const NO_CAPACITY: u8 = 0x20;
 /// RFC 9114 section 7.2.1.
 const DATA_FRAME: u64 = 0x00;
+/// RFC 9114 section 7.2.2.
+const HEADERS_FRAME: u64 = 0x01;
 
 /// Follows the frames of one stream through pieces of any size.
 pub(super) struct Guard {
@@ -23,6 +27,10 @@ pub(super) struct Guard {
     number: u64,
     have: u8,
     need: u8,
+    /// Of a request stream.
+    sections: Option<Sections>,
+    /// The part of a field section that has come. Nearly every one comes whole, and is not kept.
+    section: Vec<u8>,
 }
 
 enum At {
@@ -32,6 +40,10 @@ enum At {
         kind: u64,
     },
     Payload {
+        left: u64,
+    },
+    /// A field section, of which so much is to come.
+    Section {
         left: u64,
     },
     /// A QPACK encoder's instructions.
@@ -45,13 +57,18 @@ enum At {
 pub(super) enum Refused {
     /// A frame longer than [`MAX_HEAD`].
     Frame,
+    /// A field section that makes the request malformed (RFC 9114 section 4.1.2).
+    Section,
     /// A QPACK encoder that uses a table it does not have.
     Instruction,
 }
 
 impl Guard {
     pub(super) fn of_request() -> Self {
-        Self::starting(At::FrameType)
+        Self {
+            sections: Some(Sections::default()),
+            ..Self::starting(At::FrameType)
+        }
     }
 
     pub(super) fn of_unidirectional() -> Self {
@@ -64,6 +81,8 @@ impl Guard {
             number: 0,
             have: 0,
             need: 0,
+            sections: None,
+            section: Vec::new(),
         }
     }
 
@@ -92,6 +111,7 @@ impl Guard {
                         left => At::Payload { left },
                     };
                 }
+                At::Section { left } => bytes = self.section(bytes, left)?,
                 At::StreamType | At::FrameType | At::FrameLength { .. } => {
                     let Some(number) = self.number(&mut bytes) else {
                         return Ok(());
@@ -107,15 +127,44 @@ impl Guard {
                             }
                             match number {
                                 0 => At::FrameType,
+                                left if kind == HEADERS_FRAME => At::Section { left },
                                 left => At::Payload { left },
                             }
                         }
-                        At::Payload { .. } | At::Instructions | At::Other => At::Other,
+                        At::Payload { .. } | At::Section { .. } => At::Other,
+                        At::Instructions | At::Other => At::Other,
                     };
                 }
             }
         }
         Ok(())
+    }
+
+    /// Takes a field section, or a part of one that is no longer than [`MAX_HEAD`]. Returns what is behind it.
+    fn section<'a>(&mut self, bytes: &'a [u8], left: u64) -> Result<&'a [u8], Refused> {
+        let here = left.min(bytes.len() as u64);
+        // Not above the slice's length.
+        let (part, rest) = bytes.split_at(here as usize);
+        if here < left {
+            self.section.extend_from_slice(part);
+            self.at = At::Section { left: left - here };
+            return Ok(rest);
+        }
+        self.at = At::FrameType;
+        let Some(sections) = &mut self.sections else {
+            return Ok(rest);
+        };
+        let is_sound = match self.section.is_empty() {
+            true => sections.is_sound(part),
+            false => {
+                self.section.extend_from_slice(part);
+                sections.is_sound(&std::mem::take(&mut self.section))
+            }
+        };
+        match is_sound {
+            true => Ok(rest),
+            false => Err(Refused::Section),
+        }
     }
 
     /// Takes bytes until an integer is complete.
@@ -143,9 +192,9 @@ impl Guard {
 mod tests {
     use super::*;
 
-    /// HEADERS of 3 bytes, DATA of 2^30, an unknown frame of 0 bytes.
+    /// HEADERS of 3 bytes that cannot be decoded, DATA of 2^30, an unknown frame of 0 bytes.
     fn good() -> Vec<u8> {
-        let mut bytes = vec![0x01, 0x03, b'a', b'b', b'c'];
+        let mut bytes = vec![0x01, 0x03, 0, 0, 0];
         bytes.extend([0x40, 0x21, 0x00, 0x00, 0xc0, 0, 0, 0, 0x40, 0, 0, 0]);
         bytes
     }

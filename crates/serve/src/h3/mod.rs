@@ -3,6 +3,7 @@
 mod body;
 mod guard;
 mod quic;
+mod section;
 
 use std::{
     cell::RefCell,
@@ -209,8 +210,10 @@ impl Exchange {
                 Poll::Ready(Ok(None)) => {
                     let [first, None] = arrived else { break };
                     let body = first.map_or(Body::Ended, Body::Whole);
-                    if body::is_as_long_as_declared(&body, request.headers()) {
-                        self.answer(cx, request.map(|()| body), stream);
+                    match body::is_as_long_as_declared(&body, request.headers()) {
+                        true => self.answer(cx, request.map(|()| body), stream),
+                        // RFC 9114 section 4.1.2.
+                        false => stream.stop_stream(Code::H3_MESSAGE_ERROR),
                     }
                     return;
                 }

@@ -71,6 +71,11 @@ impl Answered {
         self
     }
 
+    pub(super) fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
     pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.fields.push((name, value));
         self
@@ -157,9 +162,9 @@ impl Refusal {
         &self.status
     }
 
-    /// Says in which line the reason stands.
-    pub(super) fn in_line(mut self, number: u64) -> Self {
-        let text = format!("line {number}: {}", self.status.message());
+    /// Says where the reason stands: in a line, or a message, of this number.
+    pub(super) fn at(mut self, unit: &str, number: u64) -> Self {
+        let text = format!("{unit} {number}: {}", self.status.message());
         self.status = Status::new(self.status.code(), text);
         self
     }

@@ -7,9 +7,11 @@ mod answer;
 mod call;
 mod coding;
 pub(crate) mod connect;
+mod cut;
 mod duplex;
 mod raw;
 mod stream;
+pub(crate) mod twirp;
 mod upload;
 pub(crate) mod websocket;
 
@@ -31,6 +33,7 @@ use trilane_transcode::{Binding, Format, Found, Match};
 use self::{
     answer::{Answered, Content, Outcome, Refusal},
     call::Messages,
+    cut::Cut,
     stream::{Framing, HEARTBEAT, Lines},
 };
 use crate::{
@@ -114,6 +117,9 @@ where
         Some(found) => return exchange.upgrade(found, fields),
         None => exchange,
     };
+    if let Some(path) = exchange.wants_twirp() {
+        return twirp::handle(exchange, path, body, fields);
+    }
     if let Some(form) = exchange.wants_connect() {
         return connect::handle(exchange, form, body, fields);
     }
@@ -207,7 +213,9 @@ impl Exchange {
             return Ok(answered.with_all(metadata));
         }
         let framing = Framing::accepted(self.field(ACCEPT)).ok_or_else(|| {
-            Refusal::not_acceptable("application/x-ndjson, application/json or text/event-stream")
+            Refusal::not_acceptable(
+                "application/x-ndjson, application/json, text/event-stream or application/protobuf",
+            )
         })?;
         let message = self.message(found, body).await?;
         let called = call::start(self, &found.binding, call::whole(&message)).await?;
@@ -229,11 +237,10 @@ impl Exchange {
         B::Error: Into<BoxError>,
     {
         let format = self.format_of_response(&found.binding)?;
-        let kind = self.field(CONTENT_TYPE);
-        let cut = upload::Cut::of(kind);
+        let cut = self.content_type().and_then(Cut::of);
         if cut.is_none() && !found.binding.takes_raw() {
             return Err(Refusal::unsupported(
-                "application/x-ndjson, or application/json for one message",
+                "application/x-ndjson, application/json or application/protobuf",
             ));
         }
         coding::refuse(&self.head.headers)?;
@@ -242,10 +249,13 @@ impl Exchange {
         let reading = async {
             match cut {
                 Some(cut) if !found.binding.takes_raw() => {
-                    let read = |content: &[u8]| found.message(query, Format::Json, content);
+                    let read = |format, content: &[u8]| found.message(query, format, content);
                     upload::send(body, self.max_message(), cut, sender, read).await
                 }
-                _ => raw::send(body, sender, found, query, kind.unwrap_or_default()).await,
+                _ => {
+                    let kind = self.field(CONTENT_TYPE).unwrap_or_default();
+                    raw::send(body, sender, found, query, kind).await
+                }
             }
         };
         let calling = async {
@@ -287,11 +297,15 @@ impl Exchange {
             let kind = self.field(CONTENT_TYPE).unwrap_or_default();
             return Ok(found.raw(query, kind, content)?.encode_to_vec());
         }
-        let format = match self.field(CONTENT_TYPE) {
+        let format = match self.content_type().and_then(Format::of_media_type) {
+            Some(format) => format,
             // Nothing has no format.
-            Some(kind) if !content.is_empty() => Format::of_media_type(kind)
-                .ok_or_else(|| Refusal::unsupported("application/json or application/protobuf"))?,
-            _ => Format::Json,
+            None if content.is_empty() => Format::Json,
+            None => {
+                return Err(Refusal::unsupported(
+                    "application/json or application/protobuf",
+                ));
+            }
         };
         let message = found.request(query, format, &content)?;
         Ok(message.encode_to_vec())
@@ -324,6 +338,18 @@ impl Exchange {
     /// Most bytes of a message.
     fn max_message(&self) -> usize {
         self.gateway.rpc.max_message()
+    }
+
+    /// What the content is said to be. `curl -d` says it is a form, and others say nothing: both mean JSON.
+    ///
+    /// A page of another site that sends either without asking first was refused before (`app::cross_origin`).
+    fn content_type(&self) -> Option<&str> {
+        let kind = self.field(CONTENT_TYPE);
+        let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
+        match essence {
+            None | Some("" | "application/x-www-form-urlencoded") => Some(Format::Json.media_type()),
+            Some(_) => kind,
+        }
     }
 
     fn field(&self, name: http::HeaderName) -> Option<&str> {

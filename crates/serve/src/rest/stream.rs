@@ -1,4 +1,4 @@
-//! Streams of responses as text: a line for each message, or an event.
+//! Streams of responses: a line of text for each message, an event, or binary with its length before it.
 
 use std::{
     future::Future,
@@ -11,6 +11,7 @@ use std::{
 use bytes::Bytes;
 use http::HeaderValue;
 use hyper::body::{Body as HttpBody, Frame};
+use prost::encoding::encode_varint;
 use tokio::time::{Instant, Sleep, sleep};
 use tonic::Status;
 use trilane_transcode::{Binding, Format};
@@ -33,6 +34,8 @@ pub(super) enum Framing {
     Lines,
     /// Server-sent events (HTML Standard section 9.2); an error is an event of type `error`.
     Events,
+    /// Binary Protocol Buffers, each behind its length as a varint; an error breaks the stream off.
+    Delimited,
 }
 
 impl Framing {
@@ -44,11 +47,13 @@ impl Framing {
         let mut best: Option<(f32, Self)> = None;
         for range in accept.split(',') {
             let (kind, parameters) = range.split_once(';').unwrap_or((range, ""));
-            let framing = match kind.trim().to_ascii_lowercase().as_str() {
+            let kind = kind.trim();
+            let framing = match kind.to_ascii_lowercase().as_str() {
                 "text/event-stream" | "text/*" => Self::Events,
                 "application/x-ndjson" | "application/json" | "application/*" | "*/*" => {
                     Self::Lines
                 }
+                _ if Format::of_media_type(kind) == Some(Format::Protobuf) => Self::Delimited,
                 _ => continue,
             };
             let weight = weight(parameters);
@@ -63,39 +68,52 @@ impl Framing {
         HeaderValue::from_static(match self {
             Self::Lines => "application/x-ndjson",
             Self::Events => "text/event-stream",
+            Self::Delimited => Format::Protobuf.media_type(),
         })
     }
 
-    fn begin(self, out: &mut Vec<u8>) {
-        if self == Self::Events {
-            out.extend_from_slice(b"data: ");
+    /// Writes a message.
+    fn message(self, binding: &Binding, message: &[u8], out: &mut Vec<u8>) -> Result<(), Status> {
+        match self {
+            Self::Lines => {
+                call::write(binding, message, Format::Json, out)?;
+                out.extend_from_slice(b"\n");
+            }
+            Self::Events => {
+                out.extend_from_slice(b"data: ");
+                call::write(binding, message, Format::Json, out)?;
+                out.extend_from_slice(b"\n\n");
+            }
+            Self::Delimited => {
+                let mut content = Vec::with_capacity(message.len());
+                call::write(binding, message, Format::Protobuf, &mut content)?;
+                encode_varint(content.len() as u64, out);
+                out.extend_from_slice(&content);
+            }
         }
+        Ok(())
     }
 
-    fn end(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(match self {
-            Self::Lines => b"\n",
-            Self::Events => b"\n\n",
-        });
-    }
-
-    fn error(self, services: &Services, status: &Status, out: &mut Vec<u8>) {
-        let content = error(services, status, Format::Json);
+    /// Writes what ends a stream; false where nothing can say it.
+    fn error(self, services: &Services, status: &Status, out: &mut Vec<u8>) -> bool {
         let (before, after): (&[u8], &[u8]) = match self {
             Self::Lines => (b"{\"error\":", b"}\n"),
             Self::Events => (b"event: error\ndata: ", b"\n\n"),
+            Self::Delimited => return false,
         };
         out.extend_from_slice(before);
-        out.extend_from_slice(&content);
+        out.extend_from_slice(&error(services, status, Format::Json));
         out.extend_from_slice(after);
+        true
     }
 
-    /// What says nothing: a comment, or an empty line between two values of JSON.
-    fn heartbeat(self) -> Bytes {
-        Bytes::from_static(match self {
-            Self::Lines => b"\n",
-            Self::Events => b":\n\n",
-        })
+    /// What says nothing: a comment, or an empty line between two values of JSON. Binary has nothing like it.
+    fn heartbeat(self) -> Option<Bytes> {
+        match self {
+            Self::Lines => Some(Bytes::from_static(b"\n")),
+            Self::Events => Some(Bytes::from_static(b":\n\n")),
+            Self::Delimited => None,
+        }
     }
 }
 
@@ -119,6 +137,8 @@ pub(super) struct Lines {
     services: Arc<Services>,
     framing: Framing,
     ended: bool,
+    /// What breaks the stream off, behind what has been written.
+    broken: Option<Status>,
     /// Made when there is something to wait for.
     heartbeat: Option<Pin<Box<Sleep>>>,
 }
@@ -136,11 +156,15 @@ impl Lines {
             services,
             framing,
             ended: false,
+            broken: None,
             heartbeat: None,
         }
     }
 
     fn poll_heartbeat(&mut self, cx: &mut Context<'_>) -> Poll<Bytes> {
+        let Some(nothing) = self.framing.heartbeat() else {
+            return Poll::Pending;
+        };
         let heartbeat = self
             .heartbeat
             .get_or_insert_with(|| Box::pin(sleep(HEARTBEAT)));
@@ -148,7 +172,7 @@ impl Lines {
             return Poll::Pending;
         }
         heartbeat.as_mut().reset(Instant::now() + HEARTBEAT);
-        Poll::Ready(self.framing.heartbeat())
+        Poll::Ready(nothing)
     }
 }
 
@@ -177,26 +201,26 @@ impl HttpBody for Lines {
                 break;
             };
             let start = out.len();
-            let written = message.and_then(|message| {
-                this.framing.begin(&mut out);
-                call::write(&this.binding, &message, Format::Json, &mut out)
-            });
-            match written {
-                Ok(()) => this.framing.end(&mut out),
-                Err(status) => {
-                    out.truncate(start);
-                    this.framing.error(&this.services, &status, &mut out);
-                    this.ended = true;
+            let written =
+                message.and_then(|message| this.framing.message(&this.binding, &message, &mut out));
+            if let Err(status) = written {
+                out.truncate(start);
+                this.ended = true;
+                if !this.framing.error(&this.services, &status, &mut out) {
+                    this.broken = Some(status);
                 }
             }
         }
         // The next wait begins anew.
         this.heartbeat = None;
-        piece(out)
+        match this.broken.take_if(|_| out.is_empty()) {
+            Some(status) => Poll::Ready(Some(Err(status))),
+            None => piece(out),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ended
+        self.ended && self.broken.is_none()
     }
 }
 
@@ -217,6 +241,7 @@ mod tests {
                 Some(Framing::Lines),
             ),
             (Some("application/json"), Some(Framing::Lines)),
+            (Some("application/x-protobuf"), Some(Framing::Delimited)),
             (Some("text/html"), None),
             (Some("text/event-stream;q=0"), None),
         ] {

@@ -9,33 +9,14 @@ use prost::Message;
 use prost_reflect::DynamicMessage;
 use tokio::{sync::mpsc, time::timeout};
 use tonic::Status;
-use trilane_transcode::Problem;
+use trilane_transcode::{Format, Problem};
 
 use super::{
-    answer::{Refusal, status},
+    answer::Refusal,
     call::{self, Sent},
+    cut::{Cut, Cutter},
 };
 use crate::{app::BoxError, connection::PATIENCE};
-
-/// How content is cut into messages.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Cut {
-    /// One message in each line that is not blank.
-    Lines,
-    /// It is one message.
-    Whole,
-}
-
-impl Cut {
-    pub(super) fn of(content_type: Option<&str>) -> Option<Self> {
-        let kind = content_type?.split(';').next()?.trim();
-        if kind.eq_ignore_ascii_case("application/x-ndjson") {
-            return Some(Self::Lines);
-        }
-        kind.eq_ignore_ascii_case("application/json")
-            .then_some(Self::Whole)
-    }
-}
 
 /// The next piece of the content.
 pub(super) async fn piece<B>(body: &mut B) -> Result<Option<Bytes>, Refusal>
@@ -104,19 +85,13 @@ pub(super) async fn send<B>(
     most: usize,
     cut: Cut,
     sender: mpsc::Sender<Sent>,
-    read: impl Fn(&[u8]) -> Result<DynamicMessage, Problem>,
+    read: impl Fn(Format, &[u8]) -> Result<DynamicMessage, Problem>,
 ) -> Result<(), Refusal>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
 {
-    let outcome = match cut {
-        Cut::Whole => match collect(body, most).await {
-            Ok(content) => pass(&content, &sender, &read).await.map(drop),
-            Err(refusal) => Err(refusal),
-        },
-        Cut::Lines => lines(body, most, &sender, &read).await,
-    };
+    let outcome = messages(body, Cutter::new(cut, most), &sender, &read).await;
     if let Err(refusal) = &outcome {
         // Lest the service take what came for all there is. It may have ended already.
         let _ = sender.send(Err(refusal.status().clone())).await;
@@ -124,11 +99,11 @@ where
     outcome
 }
 
-async fn lines<B>(
+async fn messages<B>(
     body: &mut B,
-    most: usize,
+    mut cutter: Cutter,
     sender: &mpsc::Sender<Sent>,
-    read: &impl Fn(&[u8]) -> Result<DynamicMessage, Problem>,
+    read: &impl Fn(Format, &[u8]) -> Result<DynamicMessage, Problem>,
 ) -> Result<(), Refusal>
 where
     B: HttpBody<Data = Bytes> + Unpin,
@@ -136,50 +111,35 @@ where
 {
     let mut buffer = BytesMut::new();
     let mut number = 0_u64;
-    let mut searched = 0;
     loop {
-        while let Some(at) = buffer[searched..].iter().position(|byte| *byte == b'\n') {
-            let line = buffer.split_to(searched + at + 1);
-            searched = 0;
+        let data = piece(body).await?;
+        let has_ended = data.is_none();
+        buffer.extend_from_slice(&data.unwrap_or_default());
+        loop {
+            let next = cutter.next(&mut buffer, has_ended);
+            let named = |refusal: Refusal| refusal.at(cutter.unit(), number + 1);
+            let Some(content) = next.map_err(named)? else {
+                break;
+            };
             number += 1;
-            let taken = pass(&line, sender, read).await;
-            if !taken.map_err(|refusal| refusal.in_line(number))? {
+            if cutter.is_blank(&content) {
+                continue;
+            }
+            let message = read(cutter.format(), &content)
+                .map_err(|problem| Refusal::from(problem).at(cutter.unit(), number))?;
+            let framed = call::frame(&message.encode_to_vec());
+            if sender.send(Ok(framed)).await.is_err() {
+                // Nobody takes it any more.
                 return Ok(());
             }
         }
-        searched = buffer.len();
-        if buffer.len() > most {
-            return Err(too_large("a line of the content", most));
-        }
-        match piece(body).await? {
-            Some(data) => buffer.extend_from_slice(&data),
-            // The last line may do without its end.
-            None => {
-                let taken = pass(&buffer, sender, read).await;
-                return taken
-                    .map(drop)
-                    .map_err(|refusal| refusal.in_line(number + 1));
-            }
+        if has_ended {
+            return Ok(());
         }
     }
 }
 
-/// Sends a message; false if nobody takes it any more.
-async fn pass(
-    content: &[u8],
-    sender: &mpsc::Sender<Sent>,
-    read: &impl Fn(&[u8]) -> Result<DynamicMessage, Problem>,
-) -> Result<bool, Refusal> {
-    let content = content.trim_ascii();
-    if content.is_empty() {
-        return Ok(true);
-    }
-    let message = read(content).map_err(status)?;
-    let framed = call::frame(&message.encode_to_vec());
-    Ok(sender.send(Ok(framed)).await.is_ok())
-}
-
-fn too_large(what: &str, most: usize) -> Refusal {
+pub(super) fn too_large(what: &str, most: usize) -> Refusal {
     Refusal::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         Status::resource_exhausted(format!("{what} is longer than {most} bytes")),

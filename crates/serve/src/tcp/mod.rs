@@ -18,6 +18,7 @@ use hyper::{
     Request, Response, Version,
     body::Incoming,
     header::{CONNECTION, HeaderValue},
+    server::conn::{http1, http2},
     service::Service,
 };
 use hyper_util::{
@@ -35,7 +36,7 @@ pub(crate) use self::early::EarlyTls;
 use self::socket::Socket;
 use crate::{
     app::{Answer, App, BoxError, Reply, handle},
-    connection::{ABSENCE, Connection, MAX_HEAD, PATIENCE, Tls},
+    connection::{ABSENCE, Connection, MAX_HEAD, PATIENCE},
     tls::{CONNECTION_WINDOW, STREAM_WINDOW},
     worker::Signal,
 };
@@ -43,68 +44,115 @@ use crate::{
 /// How long a peer may take to close its direction after we have closed ours.
 const LINGER: Duration = Duration::from_secs(2);
 
-type Builder = auto::Builder<TokioExecutor>;
-
-/// How to read a connection: decided by ALPN, or by the first bytes where there was none.
+/// How to read a connection: decided by ALPN, or by the first bytes in cleartext.
 #[derive(Clone)]
-pub(crate) struct Builders {
-    pub(crate) auto: Arc<Builder>,
-    pub(crate) h1: Arc<Builder>,
-    pub(crate) h2: Arc<Builder>,
+pub(crate) struct Builders(Arc<Each>);
+
+struct Each {
+    auto: auto::Builder<TokioExecutor>,
+    h1: http1::Builder,
+    h2: http2::Builder<TokioExecutor>,
 }
+
+/// A connection that is being served.
+trait Serving: Future {
+    /// Has it end behind the requests that have come.
+    fn leave(self: Pin<&mut Self>);
+}
+
+type Io<I> = TokioIo<Socket<I>>;
+
+impl<I: Stream> Serving for auto::UpgradeableConnection<'_, Io<I>, Handler, TokioExecutor> {
+    fn leave(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+impl<I: Stream> Serving for http1::UpgradeableConnection<Io<I>, Handler> {
+    fn leave(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+impl<I: Stream> Serving for http2::Connection<Io<I>, Handler, TokioExecutor> {
+    fn leave(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+/// What a connection may be over.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for I {}
 
 impl Builders {
     pub(crate) fn new(streams: u32) -> Self {
-        let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder
-            .http1()
-            .timer(TokioTimer::new())
-            // `PATIENCE` does the same for all versions without a timer per request.
-            .header_read_timeout(None)
-            .half_close(true)
-            .max_buf_size(MAX_HEAD as usize);
-        builder
-            .http2()
-            .timer(TokioTimer::new())
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
-            .max_concurrent_streams(streams)
-            .max_header_list_size(MAX_HEAD)
-            .enable_connect_protocol();
-        Self {
-            h1: Arc::new(builder.clone().http1_only()),
-            h2: Arc::new(builder.clone().http2_only()),
-            auto: Arc::new(builder),
+        let (mut h1, mut h2) = (
+            http1::Builder::new(),
+            http2::Builder::new(TokioExecutor::new()),
+        );
+        let mut auto = auto::Builder::new(TokioExecutor::new());
+        // Both of `auto` are as those alone. The types have nothing in common.
+        macro_rules! configure {
+            ($h1:expr, $h2:expr) => {
+                $h1.timer(TokioTimer::new())
+                    // `PATIENCE` does the same for all versions without a timer per request.
+                    .header_read_timeout(None)
+                    .half_close(true)
+                    .max_buf_size(MAX_HEAD as usize);
+                $h2.timer(TokioTimer::new())
+                    .initial_stream_window_size(STREAM_WINDOW)
+                    .initial_connection_window_size(CONNECTION_WINDOW)
+                    .max_concurrent_streams(streams)
+                    .max_header_list_size(MAX_HEAD)
+                    .enable_connect_protocol();
+            };
         }
-    }
-
-    /// What reads a connection on which TLS has settled this.
-    pub(crate) fn of(&self, tls: &Tls) -> &Builder {
-        match tls.alpn.as_deref() {
-            Some("h2") => &self.h2,
-            Some(_) => &self.h1,
-            None => &self.auto,
-        }
+        configure!(h1, h2);
+        configure!(auto.http1(), auto.http2());
+        Self(Arc::new(Each { auto, h1, h2 }))
     }
 }
 
 /// Serves one connection until the peer leaves, loses our patience, or all have to leave.
-pub(crate) async fn serve<I>(
+pub(crate) async fn serve<I: Stream>(
     io: I,
     connection: Arc<Connection>,
     app: Arc<App>,
-    builder: &Builder,
+    builders: Builders,
     signal: watch::Receiver<Signal>,
-) where
-    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+) {
     let socket = Socket::new(io, connection.clone());
     let handler = Handler {
         app,
         connection: connection.clone(),
     };
     let io = TokioIo::new(socket.clone());
-    let mut serving = pin!(builder.serve_connection_with_upgrades(io, handler));
+    let Each { auto, h1, h2 } = &*builders.0;
+    // RFC 9113 section 3.3: over TLS it is HTTP/2 if ALPN says so, and not otherwise.
+    match connection.tls.as_ref().map(|tls| tls.alpn.as_deref()) {
+        None => {
+            let serving = auto.serve_connection_with_upgrades(io, handler);
+            keep(serving, socket, connection, signal).await;
+        }
+        Some(Some("h2")) => {
+            let serving = h2.serve_connection(io, handler);
+            keep(serving, socket, connection, signal).await;
+        }
+        Some(_) => {
+            let serving = h1.serve_connection(io, handler).with_upgrades();
+            keep(serving, socket, connection, signal).await;
+        }
+    }
+}
+
+async fn keep<I: Stream>(
+    serving: impl Serving,
+    socket: Socket<I>,
+    connection: Arc<Connection>,
+    signal: watch::Receiver<Signal>,
+) {
+    let mut serving = pin!(serving);
     let mut told = signal.clone();
     let mut leave = pin!(told.changed());
     let mut left = signal.clone();
@@ -130,7 +178,7 @@ pub(crate) async fn serve<I>(
             if !connection.has_served() {
                 return Poll::Ready(false);
             }
-            serving.as_mut().graceful_shutdown();
+            serving.as_mut().leave();
             if serving.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(true);
             }

@@ -40,7 +40,7 @@ fn connect() -> (DuplexStream, JoinHandle<()>) {
     let connection = Connection::new(caller, None, None, None);
     let serving = tokio::spawn(async move {
         let builders = Builders::new(100);
-        serve(server, connection, app, &builders.auto, watcher).await;
+        serve(server, connection, app, builders, watcher).await;
         drop(signal);
     });
     (client, serving)

@@ -13,6 +13,8 @@ mod followers;
 mod grpc;
 mod handshake;
 mod hostile;
+mod larking;
 mod lifecycle;
+mod malformed;
 mod rest;
 mod websocket;

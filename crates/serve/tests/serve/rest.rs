@@ -83,7 +83,9 @@ over_every_version! {
         let bad = client.send(create().header("content-type", JSON), r#"{"pages":"x"}"#).await;
         refusal(&bad, 400, 3, "pages");
         let form = create().header("content-type", "application/x-www-form-urlencoded");
-        refusal(&client.send(form, "a=b").await, 415, 3, JSON);
+        refusal(&client.send(form, "a=b").await, 400, 3, "JSON");
+        let text = create().header("content-type", "text/plain");
+        refusal(&client.send(text, "{}").await, 415, 3, JSON);
         let html = Request::get("/v1/shelves/1/books/1").header("accept", "text/html");
         refusal(&client.send(html, "").await, 406, 3, JSON);
         let binary = Request::get("/v1/shelves/1/books/0").header("accept", "application/protobuf");

@@ -230,7 +230,11 @@ impl quic::RecvStream for BidiStream {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
-        self.recv.poll_data(cx)
+        let polled = self.recv.poll_data(cx);
+        if let Some(code) = self.recv.refused() {
+            quic::SendStream::reset(&mut self.send, code.value());
+        }
+        polled
     }
 
     fn stop_sending(&mut self, error_code: u64) {

@@ -23,6 +23,8 @@ pub(in crate::h3) struct RecvStream {
     /// `None` once it is [`Self::encoder`]'s.
     quinn: Option<quinn::RecvStream>,
     guard: Guard,
+    /// Why nothing more is read, if that is.
+    refused: Option<Code>,
     /// Of a unidirectional stream, some of which may close the connection.
     connection: Option<quinn::Connection>,
     /// Reads what a QPACK encoder says, of which h3 reads the stream's type only.
@@ -35,6 +37,7 @@ impl RecvStream {
             id: stream_id(quinn.id()),
             quinn: Some(quinn),
             guard,
+            refused: None,
             connection: None,
             encoder: None,
         }
@@ -46,6 +49,11 @@ impl RecvStream {
             connection: Some(connection),
             ..Self::new(quinn, Guard::of_unidirectional())
         }
+    }
+
+    /// Why nothing more is read, if that is.
+    pub(super) fn refused(&self) -> Option<Code> {
+        self.refused
     }
 }
 
@@ -67,8 +75,13 @@ impl quic::RecvStream for RecvStream {
             Err(error) => return Poll::Ready(Err(read_error(error))),
         };
         let checked = self.guard.check(&bytes);
-        if checked == Err(Refused::Frame) {
-            let error_code = Code::H3_EXCESSIVE_LOAD.value();
+        self.refused = match checked {
+            Err(Refused::Frame) => Some(Code::H3_EXCESSIVE_LOAD),
+            Err(Refused::Section) => Some(Code::H3_MESSAGE_ERROR),
+            Err(Refused::Instruction) | Ok(()) => None,
+        };
+        if let Some(code) = self.refused {
+            let error_code = code.value();
             self.stop_sending(error_code);
             return Poll::Ready(Err(StreamErrorIncoming::StreamTerminated { error_code }));
         }

@@ -18,14 +18,13 @@ use http::{
 use hyper::body::Body as HttpBody;
 use prost::Message;
 use prost_reflect::{DynamicMessage, MessageDescriptor, MethodDescriptor};
-use prost_types::method_options::IdempotencyLevel;
 use tokio::time::timeout;
 use tonic::{Code, Status, body::Body};
 use trilane_grpc::{
     gzip::{self, GzipError},
     timeout as grpc_timeout,
 };
-use trilane_transcode::{Format, Found, connect};
+use trilane_transcode::{Format, Found, connect, is_without_side_effects};
 
 use self::{
     answers::Answers,
@@ -365,12 +364,6 @@ fn milliseconds(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(count))
 }
 
-/// Whether the option `idempotency_level` says that a method changes nothing.
-fn is_without_side_effects(method: &MethodDescriptor) -> bool {
-    let options = method.method_descriptor_proto().options.as_ref();
-    options.is_some_and(|options| options.idempotency_level() == IdempotencyLevel::NoSideEffects)
-}
-
 /// Whether a field says that content is compressed by gzip; another coding is an error.
 fn is_gzip(fields: &HeaderMap, name: &HeaderName) -> Result<bool, Status> {
     match fields.get(name).map(HeaderValue::as_bytes) {
@@ -394,13 +387,13 @@ fn gunzip(content: &[u8], most: usize) -> Result<Bytes, Status> {
 }
 
 /// A message of JSON in Protocol Buffers.
-fn encoded(input: &MessageDescriptor, content: &[u8]) -> Result<Bytes, Status> {
+pub(super) fn encoded(input: &MessageDescriptor, content: &[u8]) -> Result<Bytes, Status> {
     let message = connect::read(input, Format::Json, content).map_err(status)?;
     Ok(message.encode_to_vec().into())
 }
 
 /// A message of Protocol Buffers in JSON.
-fn written(output: &MessageDescriptor, message: &[u8]) -> Result<Bytes, Status> {
+pub(super) fn written(output: &MessageDescriptor, message: &[u8]) -> Result<Bytes, Status> {
     let decoded = DynamicMessage::decode(output.clone(), message)
         .map_err(|reason| Status::internal(format!("the service's message is none: {reason}")))?;
     let mut out = Vec::with_capacity(message.len() * 3);
@@ -409,7 +402,7 @@ fn written(output: &MessageDescriptor, message: &[u8]) -> Result<Bytes, Status> 
 }
 
 /// The status of a call that should have had a message.
-fn or_internal(status: Status) -> Status {
+pub(super) fn or_internal(status: Status) -> Status {
     match status.code() {
         Code::Ok => Status::internal("the service ended the call without a message"),
         _ => status,
