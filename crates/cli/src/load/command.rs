@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
             return FAILED;
         }
         Mode::Describe(threads) => return cluster::describe(arguments, threads),
-        Mode::Share(share) => return cluster::share(arguments, share),
+        Mode::Share => return cluster::share(),
         Mode::Gather => match cluster::members() {
             Ok(members) => Some(members),
             Err(error) => {

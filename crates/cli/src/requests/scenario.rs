@@ -271,7 +271,7 @@ impl Reader<'_> {
                 (None, Some(body)) if !body.is_empty() => "POST",
                 (None, _) => "GET",
             };
-            format!("{method} {}", listed.url)
+            format!("{method} {}", trilane_text::url(&listed.url))
         });
         let take = item.take.into_iter().map(|(variable, take)| {
             let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';

@@ -67,8 +67,10 @@ class Journal:
 
     def open(self, manifest: Manifest) -> None:
         """Begin: make the folders and write the manifest."""
-        self.runs.mkdir(exist_ok=True)
-        self.logs.mkdir(exist_ok=True)
+        # One of a version before may be for everybody.
+        self.folder.chmod(store.PRIVATE_FOLDER)
+        self.runs.mkdir(mode=store.PRIVATE_FOLDER, exist_ok=True)
+        self.logs.mkdir(mode=store.PRIVATE_FOLDER, exist_ok=True)
         self.write_manifest(manifest)
 
     def write_manifest(self, manifest: Manifest) -> None:
@@ -80,7 +82,7 @@ class Journal:
         if line.sample.run is not None and line.sample.file is not None:
             store.write_json(self.folder / line.sample.file, line.sample.run)
         kept = replace(line, sample=replace(line.sample, run=None))
-        with (self.folder / _JOURNAL).open("ab") as file:
+        with open(self.folder / _JOURNAL, "ab", opener=store.private) as file:
             file.write(msgspec.json.encode(kept) + b"\n")
             file.flush()
             os.fsync(file.fileno())
@@ -117,7 +119,7 @@ class Journal:
         Raises:
             Busy: another process has it for longer than a moment.
         """
-        with (self.folder / _LOCK).open("w", encoding="ascii") as file:
+        with open(self.folder / _LOCK, "w", encoding="ascii", opener=store.private) as file:
             # A child of a process that was killed has the lock, too, until it has become the
             # program that it was to start.
             end = time.monotonic() + _MOMENT_S
