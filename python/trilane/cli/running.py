@@ -103,9 +103,12 @@ def _tell(
         sys.stderr.write("to go on, type the same command again\n")
     else:
         for row in result.expect:
+            what = labels.ratio_label(result, row)
             if row.ratio is None:
-                what = labels.ratio_label(result, row)
                 sys.stderr.write(f"{command}: breached, as nothing was measured for it: {what}\n")
+            elif row.breached:
+                found = f"{what} is {row.ratio:.3g}, promised {labels.promised(row)}"
+                sys.stderr.write(f"{command}: breached: {found}\n")
     return _exit_code(result)
 
 

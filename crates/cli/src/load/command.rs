@@ -169,6 +169,11 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
             return code;
         }
     };
+    if arguments.insecure && outcome.target.tls.is_some() {
+        complain(
+            "warning: -k: no certificate was verified: whoever is between could read and change all of it",
+        );
+    }
     let percentiles = arguments.hgrm.as_deref();
     let written = [
         print(arguments, &outcome),
