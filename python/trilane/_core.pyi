@@ -19,6 +19,7 @@ __all__ = [
     "DATA",
     "END",
     "HEAD",
+    "HIDDEN",
     "INFORMATIONAL",
     "WHOLE",
     "WRITABLE",
@@ -32,11 +33,14 @@ __all__ = [
     "check_goals",
     "completions",
     "connect",
+    "for_terminal",
     "is_public_suffix",
+    "is_secret",
     "main",
     "network_rtt",
     "revision",
     "version",
+    "without_secrets",
 ]
 
 version: Final[str]
@@ -47,6 +51,9 @@ revision: Final[str]
 
 build_profile: Final[Literal["release", "debug"]]
 """`release` or `debug`; a benchmark of a debug build says nothing."""
+
+HIDDEN: Final[str]
+"""What stands in place of a secret."""
 
 class _Pages(Protocol):
     def check(self, file: Path, /) -> None: ...
@@ -80,6 +87,19 @@ def is_public_suffix(name: str) -> bool:
     publicsuffix.org, as of the build, with its private part; a name of one label that is not listed
     is one too, as in browsers.
     """
+
+def is_secret(name: str) -> bool:
+    """Whether a field, a parameter, a member or a variable of this name is a secret."""
+
+def without_secrets(text: str) -> str:
+    """A word of a command line, or what a shell is given, with `HIDDEN` in place of its secrets.
+
+    They are found by their names: in fields, parameters of URLs, bodies as JSON or as a form,
+    variables and flags, and before the host of a URL. `${NAME}` stays: it names a secret.
+    """
+
+def for_terminal(text: str) -> str:
+    """Lines of text without control characters, and without the secrets of URLs in it."""
 
 def check_goals(goals: Sequence[str]) -> None:
     """Check what `--search` is to keep, such as `p99<10ms`.

@@ -229,7 +229,7 @@ def test_what_cannot_be_fetched_is_named(job: Job) -> None:
 
 
 def test_trilane_is_installed_apart_from_what_is_measured(job: Job) -> None:
-    install = STEPS[0]
+    install = next(step for step in STEPS if step.get("id") == "install")
     shutil.rmtree(job.runner / "trilane-ab")
     fake = job.runner / "bin"
     fake.mkdir()
@@ -240,11 +240,65 @@ def test_trilane_is_installed_apart_from_what_is_measured(job: Job) -> None:
     )
     (fake / "python3").chmod(0o755)
     path = f"{fake}{os.pathsep}{os.environ['PATH']}"
-    for given, asked in (("", "/action[lab]"), ("trilane[lab]==1.0", "trilane[lab]==1.0")):
+    wheels = job.runner / "trilane-ab" / "wheels"
+    wheel = wheels / "trilane-1.0-cp311-abi3-linux_x86_64.whl"
+    built = f"-m pip wheel --quiet --no-deps --wheel-dir {wheels} /action\n"
+    for given, asked in (("trilane[lab]==1.0", "trilane[lab]==1.0"), ("", f"{wheel}[lab]")):
         job.environment |= {"PATH": path, "TRILANE": given, "ACTION": "/action"}
+        wheels.mkdir(exist_ok=True, parents=True)
+        wheel.touch()
         done = job.run(install["run"])
         assert done.returncode == 0, done.stderr
+        # What a cache has kept is not built again.
         assert done.stdout == f"-m pip install --quiet {asked}\n"
+    wheel.unlink()
+    assert job.run(install["run"]).stdout.startswith(built)
+
+
+def test_a_build_is_kept_by_what_it_is_built_of(job: Job) -> None:
+    step = next(step for step in STEPS if step.get("id") == "build")
+    keys = []
+    for text in ("one", "two", "one"):
+        (job.folder / "file").write_text(text)
+        job.environment["ACTION"] = str(job.folder)
+        assert job.run(step["run"]).returncode == 0
+        keys.append(job.file("output").splitlines()[-1])
+    assert keys[0] == keys[2] != keys[1]
+    assert re.fullmatch(r"key=[0-9a-f]{64}", keys[0])
+
+
+def test_base_is_where_head_branched_off(job: Job) -> None:
+    common = job.commit()
+    job.say("checkout", "--quiet", "-b", "topic")
+    head = job.commit()
+    job.say("checkout", "--quiet", "main")
+    tip = job.commit("--message", "Another one")
+    origin, job.folder = job.folder, job.runner / "checkout"
+    job.say("config", "uploadpack.allowAnySHA1InWant", "true", at=origin)
+    job.say("clone", "--quiet", "--depth=1", f"file://{origin}", str(job.folder), at=job.runner)
+    # The tip of the base of a pull request, and what a first push has before it.
+    for base in (tip, "0" * 40):
+        job.environment |= substituted(
+            measure(), base=base, head=head, branch="topic", command="true"
+        )
+        done = job.run(measure()["run"])
+        assert done.returncode == 0, done.stderr
+        assert job.told[job.told.index("--base") + 1] == common
+
+
+def test_an_invalid_measurement_may_be_a_warning(job: Job) -> None:
+    base = job.commit()
+    job.environment |= substituted(
+        measure(), base=base, head=base, branch="main", command="true", fail_on_invalid="false"
+    )
+    for code, ends in ((4, 0), (3, 3)):
+        job.environment["CODE"] = str(code)
+        done = job.run(measure()["run"])
+        assert done.returncode == ends, done.stderr
+        assert f"exit-code={code}\n" in job.file("output")
+    job.environment["CODE"] = "4"
+    said = job.run(measure()["run"]).stdout
+    assert "::warning title=Trilane A/B::the measurement is invalid" in said
 
 
 def test_the_page_of_github_uses_the_action_as_it_is() -> None:

@@ -65,7 +65,11 @@ def good(ended: Ended) -> Report:
     """The report of a load that went well, whatever else the machine was doing."""
     report = ended.report
     check(report)
-    assert ended.code == 0 or (ended.code == 4 and codes(report) <= {"few_for_p99"}), ended
+    reasons = report["validity"]["reasons"]
+    invalid = {reason["code"] for reason in reasons if reason["verdict"] == "invalid"}
+    assert ended.code == (4 if invalid else 0), ended
+    # A busy machine sends requests of the open model late.
+    assert invalid <= {"late"}, ended
     return report
 
 

@@ -133,7 +133,7 @@ class Prepared:
         self.name = told["name"]
         self.run = uuid.uuid4().hex
         key = bytes(32)
-        reference = client.run_on_scheduler(relay.begin, self.run, client.id, key, 0)
+        reference = client.run_on_scheduler(relay.begin, self.run, client.id, key, 0, 1)
         self.preparation = Preparation(
             self.run, {self.address: 0}, reference, key, {"a file": b"content"}, LIMIT_S
         )
@@ -141,7 +141,7 @@ class Prepared:
         assert isinstance(ready, Ready)
         arguments = ["-n", "20", "-c", "1", "--warmup", "0s", url]
         start = time.time_ns() - ready.offset.offset + 5 * 10**9
-        self.order = Order(self.run, 0, arguments, Share(0, 1), 1, start)
+        self.order = Order(self.run, 0, arguments, {}, Share(0, 1), 1, start)
 
     def carry_out(self, order: Order) -> tuple[bytes, bytes]:
         """As Dask does it: the same function with the same order."""

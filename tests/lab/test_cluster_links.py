@@ -94,7 +94,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         serve += ["--format", "json", "--tls-port", str(TLS_PORT), "--state", str(folder / "state")]
         server = started(machines["server"], serve, folder, "server", '"ready":true')
         stack.enter_context(server)
-        schedule = [*TRILANE, "cluster", "start", "--workers", "0", "--host", HUB]
+        schedule = [*TRILANE, "cluster", "start", "--workers", "0", "--host", HUB, "--insecure"]
         stack.enter_context(started(machines.hub, schedule, folder, "scheduler", HUB))
 
         def worker(name: str) -> Process:

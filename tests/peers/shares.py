@@ -43,11 +43,15 @@ class Share:
 
     def __init__(self, share: dict[str, Any], arguments: Sequence[str]) -> None:
         self._child = subprocess.Popen(
-            [native(), "load", "--cluster-share", json.dumps(share), *arguments],
+            [native(), "load", "--cluster-share"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
+        assert self._child.stdin is not None
+        asked = {**share, "arguments": list(arguments)}
+        self._child.stdin.write(json.dumps(asked).encode() + b"\n")
+        self._child.stdin.flush()
         self._frames: list[Frame] = []
         self._changed = threading.Condition()
         self._ended = False

@@ -50,9 +50,9 @@ pub(crate) struct ClusterArgs {
     /// Say what the command line needs on machines with so many threads together
     #[arg(long, hide = true, value_name = "THREADS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     cluster_describe: Option<u32>,
-    /// Carry out a share of the run
-    #[arg(long, hide = true, value_name = "JSON", conflicts_with_all = ["cluster", "cluster_describe"])]
-    cluster_share: Option<String>,
+    /// Carry out a share of the run, which stdin says in its first line
+    #[arg(long, hide = true, conflicts_with_all = ["cluster", "cluster_describe"])]
+    cluster_share: bool,
     /// Add up what the machines of the run send
     #[arg(long, hide = true, conflicts_with_all = ["cluster", "cluster_describe", "cluster_share"])]
     cluster_gather: bool,
@@ -60,26 +60,26 @@ pub(crate) struct ClusterArgs {
 
 /// What is asked of this process.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Mode<'a> {
+pub(crate) enum Mode {
     /// A run on this machine.
     Alone,
     /// A run on several, which the Python command starts.
     Several,
     Describe(usize),
-    Share(&'a str),
+    Share,
     Gather,
 }
 
 impl ClusterArgs {
-    pub(crate) fn mode(&self) -> Mode<'_> {
+    pub(crate) fn mode(&self) -> Mode {
         match (
             &self.cluster,
             self.cluster_describe,
-            &self.cluster_share,
+            self.cluster_share,
             self.cluster_gather,
         ) {
             (_, Some(threads), _, _) => Mode::Describe(threads as usize),
-            (_, _, Some(share), _) => Mode::Share(share),
+            (_, _, true, _) => Mode::Share,
             (_, _, _, true) => Mode::Gather,
             (Some(_), ..) => Mode::Several,
             _ => Mode::Alone,

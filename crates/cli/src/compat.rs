@@ -105,7 +105,7 @@ pub(crate) fn expanded(arguments: Vec<OsString>) -> Result<Vec<OsString>, clap::
         .iter()
         .map(OsString::as_os_str)
         .chain(meant.iter().map(OsStr::new))
-        .map(|word| quoted(&word.to_string_lossy()))
+        .map(|word| quoted(&trilane_text::command(&word.to_string_lossy())))
         .collect();
     tell(format_args!("trilane load {}", told.join(" ")));
     Ok(own

@@ -207,6 +207,11 @@ fn server_name(text: &str) -> Result<String, String> {
 }
 
 impl ForwardArgs {
+    /// Whether any certificate of the upstream is accepted.
+    pub(crate) fn is_unverified(&self) -> bool {
+        self.upstream_insecure
+    }
+
     /// The services that the flags ask for. The upstreams are asked for them where no file has them.
     pub(crate) fn forwarding(&self, alone: bool) -> Result<Option<Forwarded>, PlanError> {
         if self.upstream.is_empty() {

@@ -31,6 +31,12 @@ pub(crate) fn run(args: &GatewayArgs) -> u8 {
             return failed(&error, code_of(&error));
         }
     };
+    if args.forward.is_unverified() {
+        tell(
+            "trilane gateway: warning: --upstream-insecure: no certificate is verified: whoever is between the gateway and \
+             its upstream can read and change all of it",
+        );
+    }
     let config = Config {
         forwarding: Some(forwarded.forwarding),
         ..args.listen.config()

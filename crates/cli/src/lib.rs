@@ -145,6 +145,18 @@ fn elsewhere(error: &clap::Error) -> Option<String> {
     })
 }
 
+/// The arguments of a load, of the words behind `trilane load`; an error is what is wrong with them, in one line.
+fn load_of(words: Vec<String>) -> Result<Box<load::LoadArgs>, String> {
+    let own = ["trilane", "load"].map(OsString::from);
+    let line = own.into_iter().chain(words.into_iter().map(OsString::from));
+    let parsed = compat::expanded(line.collect()).and_then(Cli::try_parse_from);
+    match parsed.map(|cli| cli.command) {
+        Ok(Command::Load(arguments)) => Ok(arguments),
+        Ok(_) => Err("this is not a load".to_owned()),
+        Err(error) => Err(one_line(&error.to_string())),
+    }
+}
+
 /// The parser's message without its layout: what is wrong, how it is used, where to read on.
 fn one_line(message: &str) -> String {
     let lines = message
@@ -185,8 +197,11 @@ fn complain(message: impl std::fmt::Display) {
     tell(format_args!("trilane: {message}"));
 }
 
-/// Prints one line on stderr. Where nobody reads it that is no reason to end: `eprintln` would panic.
+/// Prints one line on stderr, without secrets of URLs and without what a terminal would obey. Where nobody reads it that
+/// is no reason to end: `eprintln` would panic.
 fn tell(line: impl std::fmt::Display) {
+    let line = line.to_string();
+    let line = trilane_text::lines(&trilane_text::url(&line));
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

@@ -21,6 +21,7 @@ use self::values::{
 };
 
 mod command;
+mod fields;
 mod options;
 mod values;
 
@@ -109,8 +110,9 @@ pub(crate) struct LoadArgs {
     /// Method [default: GET, or POST with a body]
     #[arg(short = 'X', long, value_name = "METHOD", conflicts_with = "grpc", help_heading = REQUEST)]
     method: Option<String>,
-    /// Header field, repeatable
-    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", help_heading = REQUEST)]
+    /// Header field, repeatable: 'Name: value', or @FILE with one in each line; ${NAME} in it is an environment
+    /// variable. So no secret stands on the command line
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE|@FILE", help_heading = REQUEST)]
     headers: Vec<String>,
     /// Request body: text, @FILE, or @- for what comes from stdin
     #[arg(short, long, value_name = "TEXT|@FILE", help_heading = REQUEST)]

@@ -13,7 +13,8 @@ use std::fmt::Write as _;
 use trilane_engine::{Outcome, Summary, Verdict};
 
 use self::numbers::plural;
-pub(crate) use self::numbers::{printable, seconds, size, time};
+pub(crate) use self::numbers::{seconds, size, time};
+pub(crate) use trilane_text::line as printable;
 
 /// Writes the whole report.
 pub(crate) fn text(outcome: &Outcome) -> String {

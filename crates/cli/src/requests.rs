@@ -6,6 +6,8 @@ mod http;
 mod lines;
 mod scenario;
 
+use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 
 use trilane_engine::{Listed, PlanError, Scenario};
@@ -163,6 +165,46 @@ pub(crate) fn read_har(file: &Path, hosts: &[String]) -> Result<Vec<Listed>, Pla
     Ok(listed)
 }
 
+/// The content of a file that another in `folder` names, which it sends. One that lies elsewhere is told: who takes over a
+/// file of requests need not know what it reads.
+fn named(folder: &Path, file: &Path) -> io::Result<Vec<u8>> {
+    let content = trilane_files::read(file)?;
+    tell_outside(folder, file);
+    Ok(content)
+}
+
+fn tell_outside(folder: &Path, file: &Path) {
+    // On other machines of a cluster the copies lie together.
+    if !trilane_files::are_copies() && is_outside(folder, file) {
+        complain(format!(
+            "note: {} is read, and sent: it is not in the folder of the file that names it",
+            file.display()
+        ));
+    }
+}
+
+/// Whether a file lies elsewhere, by links too; one that is not there is none's.
+fn is_outside(folder: &Path, file: &Path) -> bool {
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    match (folder.canonicalize(), file.canonicalize()) {
+        (Ok(folder), Ok(file)) => !file.starts_with(folder),
+        _ => false,
+    }
+}
+
+/// Files of the placeholders `{csv:FILE:COLUMN}` in a text.
+fn tables(text: &str) -> BTreeSet<&str> {
+    let behind = text.split("{csv:").skip(1);
+    behind
+        .filter_map(|rest| rest.split(['}', '\n']).next()?.rsplit_once(':'))
+        .map(|(file, _)| file)
+        .collect()
+}
+
 fn text(file: &Path, flag: &str) -> Result<String, PlanError> {
     let bytes = trilane_files::read(file).map_err(|error| {
         let name = file.display().to_string();
@@ -174,14 +216,19 @@ fn text(file: &Path, flag: &str) -> Result<String, PlanError> {
         }
         PlanError::Environment(format!("{flag}: cannot read {name}: {error}"))
     })?;
-    String::from_utf8(bytes).map_err(|error| {
+    let text = String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = valid.iter().filter(|&&byte| byte == b'\n').count() + 1;
         PlanError::Usage(format!(
             "{}:{line}: this line is not UTF-8 text",
             file.display()
         ))
-    })
+    })?;
+    if flag != "--har" {
+        let folder = file.parent().unwrap_or(Path::new(""));
+        (tables(&text).into_iter()).for_each(|table| tell_outside(folder, Path::new(table)));
+    }
+    Ok(text)
 }
 
 fn at(name: &str, wrong: &Wrong) -> PlanError {
@@ -200,4 +247,28 @@ fn is_of_the_connection(name: &str) -> bool {
         || OF_THE_CONNECTION
             .iter()
             .any(|known| name.eq_ignore_ascii_case(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_lie_elsewhere_are_known() {
+        let root = tempfile::tempdir().unwrap();
+        let (own, other) = (root.path().join("own"), root.path().join("other"));
+        for folder in [&own, &other] {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::write(folder.join("body"), "x").unwrap();
+        }
+        std::os::unix::fs::symlink(other.join("body"), own.join("link")).unwrap();
+        assert!(!is_outside(&own, &own.join("body")));
+        for elsewhere in ["../other/body", "link"] {
+            assert!(is_outside(&own, &own.join(elsewhere)), "{elsewhere}");
+        }
+        assert!(!is_outside(&own, &own.join("none")));
+        assert!(is_outside(Path::new(""), &own.join("body")));
+        let text = "a {csv:/etc/passwd:root} {csv:a:b.csv:c}\n{csv:cut {seq}";
+        assert_eq!(tables(text), BTreeSet::from(["/etc/passwd", "a:b.csv"]));
+    }
 }

@@ -1,17 +1,13 @@
 //! What a user asked for, as far as it takes to repeat the run.
 
 use serde::Serialize;
+use trilane_text::HIDDEN;
 use url::Url;
 
 use crate::options::{Options, ProxyProtocol, TlsVersion, Version};
 
 /// URLs that are listed; the number of all is in the plan.
 const URLS: usize = 100;
-/// Fields whose values are nobody's business.
-const SECRET: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
-/// What stands in place of a secret.
-const HIDDEN: &str = "…";
-
 /// The options of a run, without secrets, in the words of the command line.
 #[derive(Clone, Debug, Serialize)]
 pub struct Asked {
@@ -21,7 +17,7 @@ pub struct Asked {
     pub weights: Vec<u32>,
     /// The version; none lets scheme and ALPN decide.
     pub version: Option<&'static str>,
-    /// `Name: value`, in order; values of credentials and cookies are hidden.
+    /// `Name: value`, in order; values of secrets are hidden.
     pub header: Vec<String>,
     /// Ranges of status codes that count as ok; empty: 200…399.
     pub expect_status: Vec<(u16, u16)>,
@@ -95,10 +91,13 @@ impl From<&Options> for Asked {
         let listed = options.all_listed();
         let listed = listed.iter().take(URLS);
         Self {
-            urls: listed.clone().map(|each| each.url.clone()).collect(),
+            urls: listed
+                .clone()
+                .map(|each| trilane_text::url(&each.url).into_owned())
+                .collect(),
             weights: listed.map(|each| each.weight).collect(),
             version: options.version.map(Version::name),
-            header: options.fields.iter().map(|field| shown(field)).collect(),
+            header: shown(options),
             expect_status: options.statuses.clone(),
             check_body: options.check_body,
             discard_bodies: options.discard_bodies,
@@ -139,13 +138,20 @@ impl From<&Options> for Asked {
     }
 }
 
-fn shown(field: &str) -> String {
-    match field.split_once(':') {
-        Some((name, _)) if SECRET.iter().any(|s| name.trim().eq_ignore_ascii_case(s)) => {
-            format!("{name}: {HIDDEN}")
+/// The fields of all requests; what a file or the environment has given is hidden whatever it is called.
+fn shown(options: &Options) -> Vec<String> {
+    let is_hidden = |name: &str| {
+        let mut hidden = options.hidden_fields.iter();
+        hidden.any(|other| other.eq_ignore_ascii_case(name))
+    };
+    let fields = options.fields.iter().map(|field| {
+        let name = field.split(':').next().unwrap_or_default().trim();
+        if is_hidden(name) {
+            return format!("{name}: {HIDDEN}");
         }
-        _ => field.to_owned(),
-    }
+        trilane_text::field(field).into_owned()
+    });
+    fields.collect()
 }
 
 fn without_user(text: &str) -> String {
@@ -168,13 +174,19 @@ mod tests {
                 "AUTHORIZATION: Bearer geheim".into(),
                 "Cookie:geheim".into(),
                 "X-Trace: 7".into(),
+                "x-api-key: geheim".into(),
+                "X-Tenant: geheim".into(),
             ],
+            hidden_fields: vec!["x-tenant".into()],
+            urls: vec!["http://me:geheim@a/?token=geheim&x=1".into()],
             proxy: Some("http://me:geheim@127.0.0.1:3128".into()),
             ..Options::default()
         });
         let told = serde_json::to_string(&asked).unwrap();
         assert!(!told.contains("geheim"), "{told}");
         assert_eq!(asked.header[2], "X-Trace: 7");
+        assert_eq!(asked.header[4], "X-Tenant: [hidden]");
+        assert_eq!(asked.urls, ["http://[hidden]@a/?token=[hidden]&x=1"]);
         assert_eq!(asked.proxy.as_deref(), Some("http://127.0.0.1:3128/"));
     }
 }

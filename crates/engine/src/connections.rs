@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::concurrency::Concurrency;
 use crate::failure::FailureKind;
+use crate::record::MOST_COUNTED;
 
 const KINDS: usize = FailureKind::ALL.len();
 
@@ -98,6 +99,24 @@ impl Connections {
     /// Attempts that did not.
     pub(crate) fn failed(&self) -> u64 {
         self.failed.iter().sum()
+    }
+
+    /// Whether these can be the counts of a run: they come from another machine, and are added up.
+    pub(crate) fn is_plausible(&self) -> bool {
+        let counts = [
+            self.attempted,
+            self.handshakes,
+            self.handshakes_at_most,
+            self.open,
+            self.open_at_most,
+            self.open_at_start,
+            self.exhausted,
+            self.spent,
+        ];
+        let mut counts = counts.iter().chain(&self.failed).chain(&self.lost);
+        counts.all(|&count| count <= MOST_COUNTED)
+            && self.established <= self.attempted
+            && self.established_before <= self.established
     }
 
     /// Adds another worker's.

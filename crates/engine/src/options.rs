@@ -86,6 +86,8 @@ pub struct Options {
     pub method: Option<String>,
     /// Fields as `Name: value`.
     pub fields: Vec<String>,
+    /// Names of fields whose values no result repeats, beside those that are secret by their names.
+    pub hidden_fields: Vec<String>,
     /// The content.
     pub body: Vec<u8>,
     /// A gRPC call instead of a request with `method` and `body`; URLs are then prefixes of its path.
@@ -259,6 +261,7 @@ impl Default for Options {
             shed_after: None,
             method: None,
             fields: Vec::new(),
+            hidden_fields: Vec::new(),
             body: Vec::new(),
             call: None,
             calls: CallOptions::default(),

@@ -268,7 +268,7 @@ impl Plan {
             })
         });
         Ok(Self {
-            url: listed[0].url.clone(),
+            url: trilane_text::url(&listed[0].url).into_owned(),
             asked: Asked::from(options),
             origins: origins.collect::<Result<_, _>>()?,
             origin_of: assignment.of,

@@ -60,6 +60,9 @@ pub(crate) struct Warmup {
     pub(crate) failed: u64,
 }
 
+/// More is counted by no thread; as many of as many threads as a cluster has are still a number.
+pub(crate) const MOST_COUNTED: u64 = 1 << 47;
+
 /// The counts of one worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Recorder {
@@ -384,6 +387,30 @@ impl Recorder {
     }
 
     /// Adds another worker's counts.
+    /// Whether these can be the counts of a run: they come from another machine, and are added up.
+    pub(crate) fn is_plausible(&self) -> bool {
+        let (early, warmup) = (&self.early, &self.warmup);
+        let counts = [
+            self.started,
+            self.ok,
+            self.retried,
+            self.censored,
+            early.count,
+            early.body_bytes,
+            early.body_sent,
+            warmup.started,
+            warmup.ok,
+            warmup.failed,
+        ];
+        let mut counts = counts.iter().chain(self.status.iter());
+        counts.all(|&count| count <= MOST_COUNTED)
+            && self
+                .failures
+                .iter()
+                .all(|(_, count, _)| count <= MOST_COUNTED)
+            && self.traffic.is_plausible()
+    }
+
     pub(crate) fn merge(&mut self, other: Recorder) {
         self.started += other.started;
         self.ok += other.ok;

@@ -1,4 +1,4 @@
-//! Files that a command line names, and those that these name.
+//! Files that a command line names, and those that these name; and variables of the environment that it names.
 //!
 //! A command that is carried out on several machines is read on one of them. [`recorded`] tells which files it
 //! takes there, and [`with_copies`] has the same command read copies of them on another machine, by the same
@@ -12,13 +12,24 @@ use std::path::{Path, PathBuf};
 
 /// Copies of files, by the names that the command line and other files have for them.
 pub type Copies = HashMap<String, PathBuf>;
+/// Values of variables of the environment, by their names.
+pub type Variables = HashMap<String, String>;
 
 #[derive(Default)]
 struct Files {
     /// What stands for the files of the machine that read the command line first.
-    copies: Option<Copies>,
+    copies: Option<(Copies, Variables)>,
     /// Names of those that were read, where they are recorded.
-    read: Option<BTreeSet<String>>,
+    read: Option<Read>,
+}
+
+/// What was read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Read {
+    /// Names of files.
+    pub files: BTreeSet<String>,
+    /// Names of variables of the environment.
+    pub variables: BTreeSet<String>,
 }
 
 thread_local! {
@@ -36,22 +47,23 @@ impl Drop for Restored {
     }
 }
 
-/// Does `work`, and tells the names of all files that it has read by [`read`] or told by [`note`].
-pub fn recorded<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
+/// Does `work`, and returns the names of all files that it has read by [`read`] or told by [`note`], and of all variables
+/// that it has read by [`variable`].
+pub fn recorded<T>(work: impl FnOnce() -> T) -> (T, Read) {
     let during = FILES.with_borrow(|files| Files {
         copies: files.copies.clone(),
-        read: Some(BTreeSet::new()),
+        read: Some(Read::default()),
     });
     let _restored = Restored(Some(FILES.replace(during)));
     let result = work();
     let read = FILES.with_borrow_mut(|files| files.read.take());
-    (result, read.unwrap_or_default().into_iter().collect())
+    (result, read.unwrap_or_default())
 }
 
-/// Does `work`, in which [`read`] finds a file in `copies` and nowhere else.
-pub fn with_copies<T>(copies: Copies, work: impl FnOnce() -> T) -> T {
+/// Does `work`, in which [`read`] finds a file in `copies`, [`variable`] one in `variables`, and neither elsewhere.
+pub fn with_copies<T>(copies: Copies, variables: Variables, work: impl FnOnce() -> T) -> T {
     let during = Files {
-        copies: Some(copies),
+        copies: Some((copies, variables)),
         read: None,
     };
     let _restored = Restored(Some(FILES.replace(during)));
@@ -61,7 +73,12 @@ pub fn with_copies<T>(copies: Copies, work: impl FnOnce() -> T) -> T {
 /// The content of a file. Where there are copies, a file without one is not found.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let name = name(path);
-    let copy = FILES.with_borrow(|files| files.copies.as_ref().map(|all| all.get(&name).cloned()));
+    let copy = FILES.with_borrow(|files| {
+        files
+            .copies
+            .as_ref()
+            .map(|(all, _)| all.get(&name).cloned())
+    });
     let content = match copy {
         None => fs::read(path)?,
         Some(Some(copy)) => fs::read(copy)?,
@@ -85,7 +102,7 @@ pub fn read_to_string(path: &Path) -> io::Result<String> {
 /// Whether there is such a file, or a copy of it.
 pub fn is_file(path: &Path) -> bool {
     FILES.with_borrow(|files| match &files.copies {
-        Some(copies) => copies.contains_key(&name(path)),
+        Some((copies, _)) => copies.contains_key(&name(path)),
         None => path.is_file(),
     })
 }
@@ -110,9 +127,22 @@ pub fn are_shared() -> bool {
 pub fn note(path: &Path) {
     FILES.with_borrow_mut(|files| {
         if let Some(read) = &mut files.read {
-            read.insert(name(path));
+            read.files.insert(name(path));
         }
     });
+}
+
+/// The value of a variable of the environment, where it is set to text.
+pub fn variable(name: &str) -> Option<String> {
+    FILES.with_borrow_mut(|files| {
+        if let Some(read) = &mut files.read {
+            read.variables.insert(name.to_owned());
+        }
+        match &files.copies {
+            Some((_, variables)) => variables.get(name).cloned(),
+            None => std::env::var(name).ok(),
+        }
+    })
 }
 
 fn name(path: &Path) -> String {
@@ -131,14 +161,23 @@ mod tests {
         fs::write(&copy, "of the copy").unwrap();
         let (content, names) = recorded(|| {
             assert!(read(&folder.path().join("missing")).is_err());
+            assert_eq!(variable("NO_SUCH_VARIABLE"), None);
             read_to_string(&typed).unwrap()
         });
         assert_eq!(content, "as typed");
         let name = typed.to_str().unwrap().to_owned();
-        assert_eq!(names, [name.as_str()]);
+        assert_eq!(names.files.iter().collect::<Vec<_>>(), [&name]);
 
+        assert_eq!(
+            names.variables.iter().collect::<Vec<_>>(),
+            ["NO_SUCH_VARIABLE"]
+        );
         let copies = HashMap::from([(name, copy.clone())]);
-        with_copies(copies, || {
+        let variables = HashMap::from([("NO_SUCH_VARIABLE".to_owned(), "7".to_owned())]);
+        with_copies(copies, variables, || {
+            assert_eq!(variable("NO_SUCH_VARIABLE").as_deref(), Some("7"));
+            // What this machine has is not what was meant.
+            assert_eq!(variable("PATH"), None);
             assert_eq!(read(&typed).unwrap(), b"of the copy");
             assert!(is_file(&typed) && is_dir(Path::new("/no/such")));
             // It lies there, and did not come with the command line.

@@ -20,7 +20,10 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::{check_goals, completions, is_public_suffix, main, network_rtt};
+    use super::{
+        check_goals, completions, for_terminal, is_public_suffix, is_secret, main, network_rtt,
+        without_secrets,
+    };
 
     #[pymodule_export]
     use super::client::{
@@ -33,6 +36,7 @@ mod _core {
         module.add("version", env!("CARGO_PKG_VERSION"))?;
         module.add("revision", trilane_cli::REVISION)?;
         module.add("build_profile", super::BUILD_PROFILE)?;
+        module.add("HIDDEN", trilane_text::HIDDEN)?;
         super::client::exchange::INTERESTS
             .iter()
             .try_for_each(|(name, value, _)| module.add(*name, value))
@@ -102,6 +106,24 @@ fn is_public_suffix(name: &str) -> bool {
 fn network_rtt(network: &str) -> PyResult<f64> {
     let spec = trilane_cli::read_network(network).map_err(PyValueError::new_err)?;
     Ok(spec.rtt().as_secs_f64())
+}
+
+/// Whether the value of a field, a parameter, a member or a variable of this name is a secret.
+#[pyfunction]
+fn is_secret(name: &str) -> bool {
+    trilane_text::is_secret(name)
+}
+
+/// A word of a command line, or what a shell is given, without the secrets in it.
+#[pyfunction]
+fn without_secrets(text: &str) -> String {
+    trilane_text::command(text).into_owned()
+}
+
+/// Lines of text without what a terminal would obey, and without the secrets of URLs.
+#[pyfunction]
+fn for_terminal(text: &str) -> String {
+    trilane_text::lines(&trilane_text::url(text))
 }
 
 const BUILD_PROFILE: &str = if cfg!(debug_assertions) {

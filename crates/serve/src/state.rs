@@ -4,7 +4,7 @@ use std::{
     env,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt as _},
     path::{Path, PathBuf},
     process,
 };
@@ -49,6 +49,23 @@ impl State {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
+    }
+
+    /// Takes a private key back from everybody else, to whom a copy or an older version has given it.
+    pub(crate) fn keep_private(&self, name: &str) -> Result<(), Error> {
+        let path = self.path(name);
+        let mend = || -> io::Result<()> {
+            let mut permissions = match fs::metadata(&path) {
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
+                metadata => metadata?.permissions(),
+            };
+            if permissions.mode() & 0o077 != 0 {
+                permissions.set_mode(0o600);
+                fs::set_permissions(&path, permissions)?;
+            }
+            Ok(())
+        };
+        mend().map_err(|cause| Error::file(&path, cause))
     }
 
     /// The file's text; `None` where there is no such file.
@@ -115,6 +132,10 @@ mod tests {
         assert_eq!(state.read("key").unwrap().as_deref(), Some("second"));
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&folder), 0o700);
+        assert_eq!(mode(&folder.join("key")), 0o600);
+        fs::set_permissions(folder.join("key"), fs::Permissions::from_mode(0o644)).unwrap();
+        state.keep_private("key").unwrap();
+        state.keep_private("none").unwrap();
         assert_eq!(mode(&folder.join("key")), 0o600);
         let names: Vec<_> = fs::read_dir(&folder)
             .unwrap()

@@ -25,7 +25,8 @@ START_HELP = """Start a scheduler and workers on this machine, until Ctrl-C.
 
 It prints what to type for a load, and for workers on other machines. Any cluster of Dask will do as
 well (docs/cluster.md). Without --cluster-tls-*, whoever reaches the port can run programs as you:
-so it listens on 127.0.0.1 unless --host says otherwise."""
+so it listens on 127.0.0.1, which every user of this machine reaches, and elsewhere only with
+--insecure."""
 
 WORKER_HELP = """Let this machine take part, until Ctrl-C: a worker for the scheduler at ADDRESS.
 
@@ -54,7 +55,7 @@ Key = Annotated[
 ]
 
 
-def start(
+def start(  # noqa: PLR0913, PLR0917 - one parameter per flag
     workers: Annotated[
         str, typer.Option("-w", "--workers", metavar="N", help="Workers on this machine; 0: none.")
     ] = "2",
@@ -65,6 +66,12 @@ def start(
     ca: Ca = None,
     cert: Cert = None,
     key: Key = None,
+    insecure: Annotated[
+        bool,
+        typer.Option(
+            "--insecure", help="Let whoever reaches --host run programs as you, without TLS."
+        ),
+    ] = False,
 ) -> int:
     """Run the command; the exit code."""
     packages.need_cluster("cluster start")
@@ -79,6 +86,7 @@ def start(
             port=_whole("--port", port, 65_535),
             labels=_labels(label),
             tls=_files(ca, cert, key),
+            insecure=insecure,
         )
     except ClusterFailed as error:
         return fail("trilane cluster start", str(error), error.code)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
+from trilane import hiding
 from trilane.cli import packages, units
 from trilane.cli.ending import BREACHED, INVALID, OK, fail
 from trilane.cli.options import Output, State
 from trilane.cli.units import Usage
+from trilane.report.screen import Console
 
 if TYPE_CHECKING:
     from trilane.lab.model.beside import Beside
@@ -84,7 +84,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
     except gates.BadGate as error:
         raise Usage(str(error)) from error
     wanted = compare_runs.Wanted(
-        command=shlex.join(["trilane", *sys.argv[1:]]),
+        command=hiding.command(["trilane", *sys.argv[1:]]),
         measures=measure or (),
         arms=arm or (),
         control=control,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import sys
 
-from rich.console import Console
-
 from trilane.cli.ending import FAILED, OK
 from trilane.cli.options import Output, State
+from trilane.report.screen import Console
 
 HELP = """Say what this machine has and lacks for measuring, and how to get it.
 

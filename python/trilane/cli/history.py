@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from trilane.cli import packages, running
 from trilane.cli.ending import OK, fail
 from trilane.cli.options import Output, State
+from trilane.report.screen import Console
 
 if TYPE_CHECKING:
     from trilane.lab.model.summary import RunSummary

@@ -48,7 +48,12 @@ Threads = Annotated[
 ]
 Header = Annotated[
     list[str] | None,
-    typer.Option("-H", "--header", metavar="FIELD", help="Header field 'name: value'."),
+    typer.Option(
+        "-H",
+        "--header",
+        metavar="FIELD",
+        help="Header field 'name: value' or @FILE; ${NAME} in it is an environment variable.",
+    ),
 ]
 Method = Annotated[
     str | None, typer.Option("-X", "--method", metavar="METHOD", help="Request method.")

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.console import Console
 
+from trilane import _core
 from trilane.cli import packages
 from trilane.cli.ending import OK, fail
 from trilane.cli.options import State
 from trilane.cli.units import Usage
+from trilane.report.screen import Console
 
 if TYPE_CHECKING:
     from trilane.report.charts import Chart
@@ -115,7 +116,8 @@ def _single(file: Path, to: Path | None, output: str | None, charts: Path | None
     if output == "json":
         sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
     else:
-        sys.stdout.write(f"{single.headline(found)}\n" if output is None else page or "")
+        headline = _core.for_terminal(single.headline(found))
+        sys.stdout.write(f"{headline}\n" if output is None else page or "")
     sys.stdout.flush()
     place = to if to is not None or output is not None else file.with_suffix(".html")
     pictures = [] if charts is None else single.charts(found)

@@ -9,14 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
+from trilane import _core
 from trilane.cli import units
 from trilane.cli.ending import BREACHED, INTERRUPTED, INVALID, OK, fail
 from trilane.cli.options import keep_report
 from trilane.cli.units import Usage
+from trilane.report.screen import Console
 
 if TYPE_CHECKING:
     from trilane.lab import study
@@ -35,7 +36,9 @@ def check_report(report: Path | None) -> None:
 def say(message: str, console: Console | None = None) -> None:
     """Tell on stderr what is done."""
     console = console or Console(stderr=True)
-    console.print(message, style="dim", highlight=False, markup=False, soft_wrap=True)
+    console.print(
+        _core.for_terminal(message), style="dim", highlight=False, markup=False, soft_wrap=True
+    )
 
 
 def run(
@@ -109,9 +112,12 @@ def _tell(
         sys.stderr.write("to go on, type the same command again\n")
     else:
         for row in result.expect:
+            what = labels.ratio_label(result, row)
             if row.ratio is None:
-                what = labels.ratio_label(result, row)
                 sys.stderr.write(f"{command}: breached, as nothing was measured for it: {what}\n")
+            elif row.breached:
+                found = f"{what} is {row.ratio:.3g}, promised {labels.promised(row)}"
+                sys.stderr.write(f"{command}: breached: {found}\n")
     return _exit_code(result)
 
 

@@ -94,6 +94,8 @@ class Order:
     index: int
     arguments: Sequence[str] = field(repr=False)
     """Of `trilane load`, as typed."""
+    variables: Mapping[str, str] = field(repr=False)
+    """Of the coordinator's environment, those that they name."""
     share: Share
     threads: int
     """Of the whole plan."""
@@ -210,14 +212,18 @@ def _carry_out(order: Order, worker: Worker) -> Frame:
             "total": order.threads,
             "start_at_unix_ns": order.start,
             "files": dict(prepared.kept),
+            "variables": dict(order.variables),
+            # Other users of this machine see command lines.
+            "arguments": list(order.arguments),
         }
-        command = [*PROGRAM, "--cluster-share", json.dumps(share), *order.arguments]
+        command = [*PROGRAM, "--cluster-share"]
         with (
             supervisor.started(
                 command, pipes=True, environment=_alone(), ends_with_stdin=True
             ) as child,
             Sender(order.run, order.index, worker) as sender,
         ):
+            child.write_line(json.dumps(share).encode(), _STARTS_S)
             return _watched(child, sender, prepared.lease, worker)
     finally:
         _remove(prepared)

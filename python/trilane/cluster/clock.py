@@ -42,6 +42,8 @@ _QUESTION = struct.Struct("<4sI16s8x")
 # The nonce of the question, nanoseconds since 1970, the word.
 _ANSWER = struct.Struct("<16sqB")
 _MOST_BYTES = 512
+# Of a cluster: frames have as many indices.
+_MOST_WORKERS = 65_536
 # How often the clock's thread looks whether it shall end.
 _LOOK_S = 0.2
 # Questions whose answers may still come.
@@ -85,15 +87,27 @@ def estimate(samples: Sequence[Sample]) -> Offset:
 class Clock:
     """Answers probes on a UDP port, in a thread of its own, until it is closed."""
 
-    def __init__(self, key: bytes, port: int = 0, now: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self,
+        key: bytes,
+        port: int = 0,
+        now: Callable[[], int] = time.time_ns,
+        *,
+        host: str = "",
+        workers: int = _MOST_WORKERS,
+    ) -> None:
         """`port` 0 takes any; `now` is the time that it tells.
+
+        It listens on the address `host` (empty: on all of the machine), and answers workers whose
+        index is below `workers`.
 
         Raises:
             OSError: the port cannot be had.
         """
         self._key = key
         self._now = now
-        self._socket = _bound(port)
+        self._workers = workers
+        self._socket = _bound(port, host)
         self._closed = threading.Event()
         self._heard: dict[int, float] = {}
         self.port: int = self._socket.getsockname()[1]
@@ -126,7 +140,7 @@ class Clock:
                 if (asked := _opened(self._key, _QUESTION, datagram)) is None:
                     continue
                 magic, index, nonce = asked
-                if magic != _MAGIC:
+                if magic != _MAGIC or index >= self._workers:
                     continue
                 self._heard[index] = time.monotonic()
                 self._socket.sendto(_sealed(self._key, _ANSWER, nonce, now, self.word), whence)
@@ -240,8 +254,11 @@ def _ways(hosts: Sequence[str], port: int) -> list[_Way]:
     return list(found.values())
 
 
-def _bound(port: int) -> socket.socket:
-    """A socket for IPv6 and IPv4 at once, or for IPv4 where a machine has nothing else."""
+def _bound(port: int, host: str) -> socket.socket:
+    """A socket at an address; at all of IPv6 and IPv4 at once, or of IPv4 alone, without one."""
+    if host:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return _bound_at(family, host, port)
     with contextlib.suppress(OSError):
         return _bound_at(socket.AF_INET6, "::", port)
     return _bound_at(socket.AF_INET, "", port)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trilane import _core
 from trilane.cluster.connecting import ClusterFailed, Tls
 from trilane.cluster.load import Cluster
 
@@ -61,7 +62,7 @@ def load(arguments: Sequence[str]) -> int:
         ) as cluster:
             return cluster.run(asked.load)
     except ClusterFailed as error:
-        sys.stderr.write(f"{_COMMAND}: error: {error}\n")
+        sys.stderr.write(_core.for_terminal(f"{_COMMAND}: error: {error}\n"))
         if isinstance(error, WrongUsage):
             sys.stderr.write(f"try: {_COMMAND} --help\n")
         return error.code

@@ -62,6 +62,7 @@ class _Plan:
     """What `--cluster-describe` says of a command line."""
 
     files: list[str]
+    variables: dict[str, str]
     threads: int
 
 
@@ -195,7 +196,15 @@ class Cluster:
                     self._feed(child, frames.relayed(0, told))
                     start = self._start(readies, took_s)
                     orders = [
-                        Order(run, index, argv, share, plan.threads, start - ready.offset.offset)
+                        Order(
+                            run,
+                            index,
+                            argv,
+                            plan.variables,
+                            share,
+                            plan.threads,
+                            start - ready.offset.offset,
+                        )
                         for index, (share, ready) in enumerate(zip(shares, readies, strict=True))
                     ]
                     self._collect(child, run, places, orders, interrupts)
@@ -273,7 +282,9 @@ class Cluster:
         """The workers have prepared, within `seconds`; all of it ends with the context."""
         key = os.urandom(_KEY_BYTES)
         began = time.monotonic()
-        reference = self._run_on_scheduler(relay.begin, run, self.client.id, key, self._clock_port)
+        reference = self._run_on_scheduler(
+            relay.begin, run, self.client.id, key, self._clock_port, len(places)
+        )
         if not isinstance(reference, relay.Reference):
             raise ClusterFailed(f"the scheduler cannot tell the time: {reference}")
         try:
@@ -382,7 +393,7 @@ def _described(argv: Sequence[str], cores: int) -> _Plan:
     if done.code:
         raise ClusterFailed(done.why(), done.code if done.code > 0 else 1)
     told = json.loads(done.output)
-    return _Plan(told["files"], told["threads"])
+    return _Plan(told["files"], told["variables"], told["threads"])
 
 
 def _told(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ipaddress
 import logging
 import os
 import signal
@@ -32,13 +34,17 @@ def start(
     port: int,
     labels: Sequence[str],
     tls: Tls | None,
+    insecure: bool = False,
 ) -> int:
     """Run a scheduler and workers until a signal comes; the exit code.
+
+    Without `tls` it listens where other machines reach it only with `insecure`.
 
     Raises:
         ClusterFailed: they do not start.
     """
     security = None if tls is None else tls.security()
+    reachable = None if tls is not None else _reachable(host, insecure=insecure)
     with connecting.quiet(), _ending() as told:
         try:
             with _shielded():
@@ -59,6 +65,8 @@ def start(
         with cluster:
             address = cluster.scheduler_address
             files = "" if tls is None else _typed(tls)
+            if reachable is not None:
+                _warn(reachable)
             _say(f"scheduler at {address}, workers on this machine: {workers}; Ctrl-C ends it")
             _say(f"for a load:                   trilane load --cluster {address}{files} URL")
             _say(f"for a worker on each machine: trilane cluster worker {address}{files}")
@@ -83,6 +91,11 @@ def work(
     known = connecting.parsed(address, tls=tls is not None)
     security = None if tls is None else tls.security()
     connecting.knock(known, security)
+    if tls is None:
+        _warn(
+            "without --cluster-tls-ca, -cert and -key, whoever reaches this worker or its "
+            "scheduler can run programs as you"
+        )
     cores = threads or CPU_COUNT
     called = name or socket.gethostname()
 
@@ -123,6 +136,39 @@ def work(
     if not ended:
         raise ClusterFailed(f"the scheduler at {known} was lost, or sent {called} away")
     return 0
+
+
+def _reachable(host: str, *, insecure: bool) -> str:
+    """Who can run programs here without TLS.
+
+    Raises:
+        ClusterFailed: other machines can, and nobody said that they may.
+    """
+    if not _is_own(host):
+        if not insecure:
+            raise ClusterFailed(
+                f"--host {host}: without TLS, whoever reaches the port can run programs as you: "
+                "type --cluster-tls-ca, --cluster-tls-cert and --cluster-tls-key (docs/cluster.md),"
+                " or --insecure where only you reach it",
+                2,
+            )
+        return f"whoever reaches {host} can run programs as you: nobody is asked for a certificate"
+    return (
+        "every user of this machine can run programs as you until it ends: on one that you share, "
+        "type --cluster-tls-ca, --cluster-tls-cert and --cluster-tls-key"
+    )
+
+
+def _is_own(host: str) -> bool:
+    """Whether only this machine reaches what listens at an address."""
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def _warn(text: str) -> None:
+    sys.stderr.write(f"trilane cluster: warning: {text}\n")
+    sys.stderr.flush()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -43,11 +44,12 @@ class Reference:
 class Relay(SchedulerPlugin):
     """One run, in the scheduler's process."""
 
-    def __init__(self, run: str, client: str, clock_of_run: Clock) -> None:
-        """`client` is the coordinator's, by Dask's id."""
+    def __init__(self, run: str, client: str, clock_of_run: Clock, workers: int) -> None:
+        """`client` is the coordinator's, by Dask's id; of `workers` frames are taken."""
         self.name = _name(run)
         self.clock = clock_of_run
         self._client = client
+        self._workers = workers
         self._frames: deque[Relayed] = deque()
         self._bytes = 0
         self._came = asyncio.Event()
@@ -90,8 +92,9 @@ class Relay(SchedulerPlugin):
             self._room.clear()
             await self._room.wait()
         if not self._ended:
-            self._frames.extend(frames)
-            self._bytes += sum(len(content) for _, _, content in frames)
+            taken = [frame for frame in frames if 0 <= frame[0] < self._workers]
+            self._frames.extend(taken)
+            self._bytes += sum(len(content) for _, _, content in taken)
             self._came.set()
 
     async def take(self, limit_s: float) -> dict[str, Any]:
@@ -119,13 +122,19 @@ class Relay(SchedulerPlugin):
 _RELAYS: dict[str, Relay] = {}
 
 
-def begin(run: str, client: str, key: bytes, port: int, dask_scheduler: Scheduler) -> Reference:
+def begin(
+    run: str, client: str, key: bytes, port: int, workers: int, dask_scheduler: Scheduler
+) -> Reference:
     """Begin to relay; runs in the scheduler's process. `port` is the clock's, by UDP (0: any).
+
+    The clock listens where the scheduler does, for `workers` of them.
 
     Raises:
         OSError: the UDP port cannot be had.
     """
-    relay = Relay(run, client, Clock(key, port))
+    where = {_host(listener.listen_address) for listener in dask_scheduler.listeners}
+    host = where.pop() if len(where) == 1 else ""
+    relay = Relay(run, client, Clock(key, port, host=host, workers=workers), workers)
     dask_scheduler.add_plugin(relay, name=relay.name)
     dask_scheduler.handlers.update(_HANDLERS)
     _RELAYS[relay.name] = relay
@@ -139,6 +148,16 @@ def end(run: str, dask_scheduler: Scheduler) -> None:
     if relay is not None:
         relay.end()
         dask_scheduler.remove_plugin(relay.name)
+
+
+def _host(address: str) -> str:
+    """The one address of this machine that a listener is at; empty where it is at all of them."""
+    host = get_address_host(address)
+    try:
+        known = ipaddress.ip_address(host)
+    except ValueError:
+        return ""
+    return "" if known.is_unspecified else host
 
 
 def _name(run: str) -> str:

@@ -41,7 +41,7 @@ from trilane.lab.model.measures import (
 )
 from trilane.lab.model.revision import MeasuredRevision
 from trilane.lab.revisions import Repository, Revision, build
-from trilane.lab.storage.store import write_text
+from trilane.lab.storage.store import PRIVATE_FOLDER, write_text
 from trilane.lab.targets import target_config
 
 NAME: Final = "ab"
@@ -342,7 +342,9 @@ def _workload(flags: Flags) -> Workload:
 
 def _server(flags: Flags, folder: Path, tree: Path) -> str:
     """The folder of the server of one revision, written anew."""
-    folder.mkdir(parents=True, exist_ok=True)
+    # What was typed may have secrets.
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
     scheme = "https" if flags.secure else "http"
     # The inner shell becomes the server, so that it gets the signals.
     command = ["/bin/sh", "-c", 'cd "$1" && exec /bin/sh -c "$2"', "sh", str(tree)]

@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trilane import hiding
 from trilane.lab.analysis import looks, stats
 from trilane.lab.blocks import shuffled
 from trilane.lab.clients.cluster import Cluster
@@ -149,8 +150,12 @@ def order(form: Form, seed: int) -> list[Entry]:
 
 
 def fingerprint(experiment: Experiment, form: Form, cluster: Cluster | None = None) -> str:
-    """Equal for plans of which one can go on where the other stopped."""
-    plan = replace(experiment, forms={form.name: form}, path=None).to_dict()
+    """Equal for plans of which one can go on where the other stopped.
+
+    Secrets make no other plan: tokens change, and nobody can try them out on the fingerprint.
+    """
+    whole = replace(experiment, forms={form.name: form}, path=None)
+    plan = hiding.document(whole.to_dict())
     if cluster is not None:
         plan["on"] = cluster.described()
     return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
@@ -162,6 +167,12 @@ def from_manifest(manifest: Manifest, state: Path | None) -> Wanted:
         raise CannotRun(
             "this race is of a version that did not keep what it takes to repeat it: to make it "
             f"again, type its command: {manifest.command}"
+        )
+    if hiding.has_hidden(manifest.experiment):
+        raise CannotRun(
+            "its secrets were not kept: to make it again, type its command with them: "
+            f"{manifest.command} (a run of -H 'authorization: Bearer ${{TOKEN}}' can be replayed "
+            "where TOKEN is set)"
         )
     if manifest.form is None or manifest.blocks is None:
         raise CannotRun("its manifest does not say which form was run, and how often")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from trilane import _core
 from trilane.lab.asked import Entry
 from trilane.lab.clients import turns
 from trilane.lab.clients.contender_run import RunFailed
@@ -101,7 +102,7 @@ def _sample(
         slot=entry.slot,
         position=entry.position,
         run=run,
-        problem=problem,
+        problem=None if problem is None else _core.for_terminal(problem),
         file=f"runs/{_name(entry)}.json" if run is not None else None,
         server=server,
         network=network,

@@ -17,10 +17,11 @@ from typing import Final
 
 import msgspec
 
+from trilane import hiding
 from trilane.lab.processes import launch, supervisor
 from trilane.lab.processes.launch import find_program
 from trilane.lab.processes.supervisor import Done, Late, NotStarted
-from trilane.lab.storage.store import locked, write_text
+from trilane.lab.storage.store import PRIVATE_FOLDER, locked, write_text
 
 _GIT_S: Final = 600.0
 _TAIL: Final = 12
@@ -107,7 +108,8 @@ class Repository:
         """
         place = self.place(revision, state)
         tree = place / "tree"
-        place.mkdir(parents=True, exist_ok=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
         with locked(place / ".lock"):
             if tree.is_dir():
                 there = _git(tree, "rev-parse", "HEAD")
@@ -147,13 +149,16 @@ def build(
         RevisionFailed: it failed, or took longer than `limit_s` seconds.
     """
     stamp, log = place / "built.json", place / "build.log"
-    asked = msgspec.json.encode({"commit": revision.commit, "command": command}).decode()
+    # What was typed may have secrets: a digest tells it from other commands.
+    digest = hashlib.sha256(command.encode()).hexdigest()
+    asked = msgspec.json.encode({"commit": revision.commit, "command": digest}).decode()
+    shown = hiding.text(command)
     with locked(place / ".lock"):
         if stamp.is_file() and stamp.read_text(encoding="utf-8") == asked:
             return
         stamp.unlink(missing_ok=True)
         log.unlink(missing_ok=True)
-        say(f"building {revision.asked} ({revision.short}): {command}")
+        say(f"building {revision.asked} ({revision.short}): {shown}")
         try:
             done = supervisor.finished(
                 # All that it prints in the one log.
@@ -172,7 +177,7 @@ def build(
             raise RevisionFailed(f"/bin/sh {error}") from error
         if done.code:
             raise RevisionFailed(
-                f"{revision.asked} ({revision.short}) was not built: {command} ended with"
+                f"{revision.asked} ({revision.short}) was not built: {shown} ended with"
                 f" {done.code}; its output is in {log}:\n{_tail(log)}"
             )
         write_text(stamp, asked)

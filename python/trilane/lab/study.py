@@ -20,7 +20,9 @@ from typing import NoReturn
 from urllib.parse import urlsplit
 
 from msgspec import UNSET
+from msgspec.structs import replace as with_fields
 
+from trilane import hiding
 from trilane.lab import measuring, names
 from trilane.lab.analysis import disturbed, findings, looks, paired
 from trilane.lab.analysis.findings import Findings, Point
@@ -33,6 +35,7 @@ from trilane.lab.clients.contenders import BadContender
 from trilane.lab.clients.engine_run import Misused
 from trilane.lab.clients.executor import first_path
 from trilane.lab.clock import Clock, expected_s
+from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.form import Form
 from trilane.lab.experiment.workload import ArmSpec
 from trilane.lab.machine import facts as machine
@@ -199,13 +202,13 @@ class _Study:
     def manifest(
         self, status: Status, facts: Json, ended_at: list[int | None] | None = None
     ) -> Manifest:
-        experiment = replace(self.wanted.experiment, forms={self.form.name: self.form})
+        experiment = replace(self.shown, forms={self.form.name: self.form})
         return Manifest(
             schema=kept.SCHEMA,
             kind="race" if experiment.race else "lab",
             status=status,
             command=self.command,
-            experiment=experiment.to_dict(),
+            experiment=hiding.document(experiment.to_dict()),
             form=self.form.name,
             quick=self.wanted.quick,
             seed=self.seed,
@@ -218,6 +221,19 @@ class _Study:
         )
 
     @property
+    def shown(self) -> Experiment:
+        """The experiment as results show it: without secrets in what was typed."""
+        experiment = self.wanted.experiment
+        return replace(
+            experiment,
+            title=hiding.text(experiment.title),
+            revisions=tuple(
+                with_fields(revision, command=hiding.text(revision.command))
+                for revision in experiment.revisions
+            ),
+        )
+
+    @property
     def replay(self) -> str:
         return shlex.join(["trilane", "lab", "replay", self.journal.folder.name])
 
@@ -227,7 +243,7 @@ class _Study:
         if not wanted.command:
             return self.replay
         seed = () if wanted.seed is not None else ("--seed", str(self.seed))
-        return shlex.join([*wanted.command, *seed])
+        return hiding.command([*wanted.command, *seed])
 
 
 def _conduct(study: _Study, watcher: Watcher) -> Result:
@@ -256,7 +272,7 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
     file = benchmarks.write(journal.folder, [line.sample.run for line in done if line.sample.run])
     made = findings.result(
         Findings(
-            experiment=study.wanted.experiment,
+            experiment=study.shown,
             form=form,
             quick=study.wanted.quick,
             points=runs.points(servers, interrupted),
@@ -521,5 +537,5 @@ def _told_again(again: Sequence[Entry]) -> str:
 
 
 def _url(form: Form, arm: ArmSpec, testbed: Testbed) -> str:
-    """What the arm asks for first."""
-    return testbed.origin_of(arm) + first_path(form)
+    """What the arm asks for first, as it is shown."""
+    return hiding.text(testbed.origin_of(arm) + first_path(form))

@@ -42,6 +42,7 @@ from trilane.lab.network.emulated import Emulated, NetworkFailed
 from trilane.lab.processes.place import HERE, Place
 from trilane.lab.processes.proc import LOOPBACK
 from trilane.lab.processes.supervisor import ProcessFailed
+from trilane.lab.storage import store
 from trilane.lab.storage.journal import Journal
 from trilane.lab.targets import running, servers
 from trilane.lab.targets.calls import Call
@@ -145,7 +146,7 @@ class Testbed:
         Raises:
             Unavailable: the description of a contender is wrong.
         """
-        journal.logs.mkdir(exist_ok=True)
+        journal.logs.mkdir(mode=store.PRIVATE_FOLDER, exist_ok=True)
         server_cpus, client_cpus, pinning = _pinning(form, cluster)
         spoken = {arm.version for arm in form.arms}
         # As in a race: QUIC brings CUBIC, and another controller under TCP is another experiment.

@@ -84,7 +84,7 @@ def gates(lab: LabResult) -> list[Gate]:
     return [
         Gate(
             ratio_label(lab, row),
-            _promised(row),
+            promised(row),
             formatting.ratio(row.ratio, *(row.interval or (None, None))),
             gate_word(row),
             "bad" if row.breached else "good" if row.met else "",
@@ -93,7 +93,8 @@ def gates(lab: LabResult) -> list[Gate]:
     ]
 
 
-def _promised(row: ExpectedRatio) -> str:
+def promised(row: ExpectedRatio) -> str:
+    """The ratios that a gate allows: `≤ 1.05×`."""
     high = f"{formatting.times(row.high)}×"
     return f"{formatting.times(row.low)}–{high}" if row.low else f"≤ {high}"
 

@@ -103,14 +103,32 @@ def test_a_budget_is_judged_by_itself_at_the_level_of_its_look() -> None:
     planned = looks.planned(30, budgets=True)
     race = races.race(THREE, blocks=30, looks=planned, budgets=(gate,))
     seen = dataclasses.replace(race, samples=[s for s in race.samples if s.block < 10])
-    [row] = result(THREE, points={0.0: seen}, expect=(gate,)).expect
+    made = result(THREE, points={0.0: seen}, expect=(gate,))
+    [row] = made.expect
     assert (row.met, row.level, row.p) == (False, 1 - 2 * 0.00277, 2**-10)
+    # What makes the command fail is its headline.
+    assert made.verdict.startswith("Budget breached: requests/s +5")
+    assert ", allowed +40 %. " in made.verdict
     assert row.interval is not None
     assert 1.4 < row.interval[0] < row.interval[1]
     # A gate that is no budget has the interval of the table, and no test of its own.
     plain = dataclasses.replace(seen, budgets=())
     [row] = result(THREE, points={0.0: plain}, expect=(gate,)).expect
     assert (row.met, row.level, row.p) == (False, None, None)
+
+
+def test_budgets_are_the_headline_the_breached_ones_first() -> None:
+    gates = (
+        Expect.forbid("p50", "h2", "h1", 9.0, above=True),
+        # What may not fall is told as it was asked for, not as its inverse.
+        Expect.forbid("requests_per_s", "h3", "h1", 0.95, above=False),
+    )
+    race = races.race(THREE, budgets=gates, looks=looks.planned(12, budgets=True))
+    first, second, _ = result(THREE, points={0.0: race}, expect=gates).verdict.split(". ", 2)
+    assert first.startswith("Budget breached: requests/s -")
+    assert first.endswith(", allowed -5 %")
+    assert second.startswith("Budget met: p50 latency ")
+    assert second.endswith(", allowed +800 %")
 
 
 def looked(factors: dict[str, float], blocks: int) -> Observed:

@@ -24,14 +24,20 @@ def test_a_file_has_the_mode_of_new_files_without_a_change_for_other_threads(
     def change(_mask: int) -> int:
         raise AssertionError("another thread's files would have the mode that is set here")
 
+    tmp_path.chmod(0o755)
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
     before = os.umask(0o027)
     try:
+        store.write_json(private / "a.json", {"b": 1})
         with monkeypatch.context() as patched:
             patched.setattr(os, "umask", change)
             store.write_json(tmp_path / "a.json", {"b": 1})
     finally:
         os.umask(before)
     assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o640
+    # What lies where only the user may look stays theirs, also where it is moved.
+    assert (private / "a.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_full_disk_names_the_file_and_leaves_the_old_one(

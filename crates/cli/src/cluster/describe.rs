@@ -1,5 +1,7 @@
 //! `--cluster-describe`: what a command line needs on other machines.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 use trilane_engine::{Options, Plan, PlanError};
 
@@ -12,7 +14,9 @@ use crate::{FAILED, OK, code_of, complain};
 #[derive(Debug, Serialize)]
 struct Description {
     /// Names of the files that the plan reads, as the command line and other files write them.
-    files: Vec<String>,
+    files: BTreeSet<String>,
+    /// Variables of the environment that it reads, with their values here.
+    variables: BTreeMap<String, String>,
     /// Threads of all machines together.
     threads: usize,
     /// Whether these were typed.
@@ -46,7 +50,7 @@ pub(crate) fn describe(arguments: &LoadArgs, threads: usize) -> u8 {
 
 fn description(arguments: &LoadArgs, threads: usize) -> Result<Description, PlanError> {
     let typed = arguments.threads_typed();
-    let (plan, files) = trilane_files::recorded(|| {
+    let (plan, read) = trilane_files::recorded(|| {
         let options = arguments.options()?;
         Plan::new(&Options {
             threads: typed.unwrap_or(threads),
@@ -57,7 +61,10 @@ fn description(arguments: &LoadArgs, threads: usize) -> Result<Description, Plan
     let build = trilane_engine::build();
     let told = |name: &str| build[name].as_str().unwrap_or_default().to_owned();
     Ok(Description {
-        files,
+        files: read.files,
+        variables: (read.variables.into_iter())
+            .filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)))
+            .collect(),
         threads: plan.threads(),
         threads_typed: typed.is_some(),
         duration_s: plan.expected().map(|expected| expected.as_secs_f64()),

@@ -1,8 +1,9 @@
-//! `--cluster-share`: one machine's share of a run. Its messages go to stdout in frames; the end of its stdin is the end
-//! of the run, as whoever started it is gone then, or wants it to end.
+//! `--cluster-share`: one machine's share of a run. The first line of its stdin says which, and of what: no secret of the
+//! run stands on a command line there. Its messages go to stdout in frames; the end of its stdin is the end of the run, as
+//! whoever started it is gone then, or wants it to end.
 
 use std::collections::HashMap;
-use std::io::{self, Read as _};
+use std::io::{self, BufRead as _, Read as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -15,11 +16,12 @@ use trilane_engine::{Control, Options, Plan, Share, run_share};
 use super::check;
 use super::frames::{self, Frames};
 use crate::interrupt::Interrupt;
-use crate::load::LoadArgs;
-use crate::{FAILED, INTERRUPTED, OK, USAGE, code_of, complain};
+use crate::{FAILED, INTERRUPTED, OK, USAGE, code_of, complain, load_of};
 
 /// A run begins within this time, or a clock is wrong.
 const SOON: Duration = Duration::from_secs(600);
+/// Bytes of the line that says what to do.
+const MOST: u64 = 16 << 20;
 /// How often it is looked whether the run is to end before it begins.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -35,13 +37,18 @@ struct Asked {
     /// Where copies of the files of the command line are, by the names that these have there.
     #[serde(default)]
     files: HashMap<String, PathBuf>,
+    /// Variables of the environment that the command line names, as they are there.
+    #[serde(default)]
+    variables: HashMap<String, String>,
+    /// What follows `trilane load` there.
+    arguments: Vec<String>,
 }
 
 /// An exit code, and what went wrong.
 type Failed = (u8, String);
 
 /// Carries out a share and gives the exit code.
-pub(crate) fn share(arguments: &LoadArgs, asked: &str) -> u8 {
+pub(crate) fn share() -> u8 {
     let frames = match Frames::start() {
         Ok(frames) => frames,
         Err(error) => {
@@ -49,7 +56,7 @@ pub(crate) fn share(arguments: &LoadArgs, asked: &str) -> u8 {
             return FAILED;
         }
     };
-    let (code, kind, rest) = match carry_out(arguments, asked, &frames) {
+    let (code, kind, rest) = match asked().and_then(|asked| carry_out(asked, &frames)) {
         Ok(reports) => (OK, frames::REPORTS, reports),
         Err((code, message)) => {
             complain(&message);
@@ -66,16 +73,33 @@ pub(crate) fn share(arguments: &LoadArgs, asked: &str) -> u8 {
     }
 }
 
-/// Runs, and gives the reports of all threads.
-fn carry_out(arguments: &LoadArgs, asked: &str, frames: &Frames) -> Result<Vec<u8>, Failed> {
-    let asked: Asked = serde_json::from_str(asked).map_err(|error| {
+/// Reads what to do.
+fn asked() -> Result<Asked, Failed> {
+    let mut line = String::new();
+    io::stdin()
+        .lock()
+        .take(MOST)
+        .read_line(&mut line)
+        .map_err(|error| {
+            (
+                FAILED,
+                format!("--cluster-share: cannot read stdin: {error}"),
+            )
+        })?;
+    // What it holds may be secret: it is not repeated.
+    serde_json::from_str(&line).map_err(|error| {
         (
             USAGE,
-            format!("--cluster-share {asked:?} is no share: {error}"),
+            format!("--cluster-share: the first line of stdin is not a share: {error}"),
         )
-    })?;
-    check(arguments).map_err(|error| (code_of(&error), error.to_string()))?;
-    let plan = trilane_files::with_copies(asked.files, || {
+    })
+}
+
+/// Runs, and gives the reports of all threads.
+fn carry_out(asked: Asked, frames: &Frames) -> Result<Vec<u8>, Failed> {
+    let arguments = load_of(asked.arguments).map_err(|error| (USAGE, error))?;
+    check(&arguments).map_err(|error| (code_of(&error), error.to_string()))?;
+    let plan = trilane_files::with_copies(asked.files, asked.variables, || {
         let options = arguments.options()?;
         Plan::new(&Options {
             threads: asked.total,

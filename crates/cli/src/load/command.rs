@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
             return FAILED;
         }
         Mode::Describe(threads) => return cluster::describe(arguments, threads),
-        Mode::Share(share) => return cluster::share(arguments, share),
+        Mode::Share => return cluster::share(),
         Mode::Gather => match cluster::members() {
             Ok(members) => Some(members),
             Err(error) => {
@@ -177,6 +177,11 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
             return code;
         }
     };
+    if arguments.insecure && outcome.target.tls.is_some() {
+        complain(
+            "warning: -k: no certificate was verified: whoever is between could read and change all of it",
+        );
+    }
     let percentiles = arguments.hgrm.as_deref();
     let written = [
         print(arguments, &outcome),

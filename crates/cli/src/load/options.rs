@@ -8,8 +8,8 @@ use trilane_engine::{
     Scenario, TlsVersion, Version,
 };
 
-use super::LoadArgs;
 use super::values::{Announcing, Expected, Framed, Spread, Switch, Tls, Waiting};
+use super::{LoadArgs, fields};
 use crate::requests::{self, Called};
 
 /// The requests of a file, what virtual users do with them, and what they call where they are gRPC calls.
@@ -38,6 +38,7 @@ impl LoadArgs {
             _ => None,
         };
         let (listed, scenario, called) = self.listed()?;
+        let fields = fields::read(&self.headers)?;
         let (statuses, codes) = match &self.expect_status {
             None => (vec![(200, 399)], Vec::new()),
             Some(Expected::Http(ranges)) => (ranges.clone(), Vec::new()),
@@ -85,7 +86,8 @@ impl LoadArgs {
                 .clone()
                 .map_or_else(Vec::new, |stages| stages.0),
             method: self.method.clone(),
-            fields: self.headers.clone(),
+            fields: fields.all,
+            hidden_fields: fields.hidden,
             body,
             websocket: self.websocket.asked(),
             events: self.framed()?.map(|framed| EventsAsked {

@@ -27,13 +27,6 @@ pub(super) fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What a server or user wrote, without what would move the cursor.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,10 +38,5 @@ mod tests {
         assert_eq!(seconds(2.0), "2.000 s");
         assert_eq!(size(11.0), "11 B");
         assert_eq!(size(1536.0), "1.50 KiB");
-    }
-
-    #[test]
-    fn control_characters_are_not_printed() {
-        assert_eq!(printable("a\x1b[31m\n"), "a\u{fffd}[31m\u{fffd}");
     }
 }

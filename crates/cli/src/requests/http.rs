@@ -162,7 +162,7 @@ fn body<'a>(
         match line.strip_prefix("< ") {
             Some(file) => {
                 let file = folder.join(file.trim());
-                let contents = trilane_files::read(&file).map_err(|error| {
+                let contents = super::named(folder, &file).map_err(|error| {
                     Wrong::new(
                         number,
                         3,

@@ -271,7 +271,7 @@ impl Reader<'_> {
                 (None, Some(body)) if !body.is_empty() => "POST",
                 (None, _) => "GET",
             };
-            format!("{method} {}", listed.url)
+            format!("{method} {}", trilane_text::url(&listed.url))
         });
         let take = item.take.into_iter().map(|(variable, take)| {
             let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -309,8 +309,9 @@ impl Reader<'_> {
         match (body, file) {
             (Some(_), Some(_)) => here("body and body_file are two contents: leave one out"),
             (None, Some(name)) => {
-                let path = self.file.parent().unwrap_or(Path::new("")).join(&name);
-                trilane_files::read(&path).or_else(|error| {
+                let folder = self.file.parent().unwrap_or(Path::new(""));
+                let path = folder.join(&name);
+                super::named(folder, &path).or_else(|error| {
                     here(format!(
                         "body_file: cannot read {}: {error}",
                         path.display()

@@ -16,7 +16,7 @@ use crate::worker::Report;
 
 use super::lost;
 use super::share::Head;
-use super::workers::{Done, Member, WorkerOut, printable};
+use super::workers::{Done, Member, WorkerOut};
 
 /// Windows that wait for the slowest machine: half a minute. They take memory, and a machine that is so far behind has
 /// its requests in the result all the same, but for the rows over time.
@@ -173,7 +173,12 @@ impl<'p> Gather<'p> {
         let threads = it.member.threads();
         // Read twice, so that nothing is added of what ends in the middle, and no more is kept than one report.
         let plan = self.plan;
-        let head = match read(plan, bytes, |_, _, _| ()) {
+        let mut is_plausible = true;
+        let look = |_: &Head, _, report: Report| is_plausible &= report.is_plausible(plan);
+        let head = match read(plan, bytes, look) {
+            Ok(_) if !is_plausible => {
+                return self.lost(worker, "it sent reports with counts that cannot be");
+            }
             Ok(head) => head,
             Err(error) => return self.lost(worker, &unreadable("reports", error)),
         };
@@ -210,9 +215,9 @@ impl<'p> Gather<'p> {
         let Some(it) = self.running(worker) else {
             return;
         };
-        it.out.lost = Some(printable(why));
+        it.out.lost = Some(trilane_text::line(why));
         let WorkerOut { name, host, .. } = &it.out;
-        let first = format!("worker {name} on {host}: {}", printable(why));
+        let first = format!("worker {name} on {host}: {}", trilane_text::line(why));
         if let Some(all) = it.so_far.take() {
             let (threads, report) = (it.member.threads(), lost::report(&all));
             let mut done = Done::new();

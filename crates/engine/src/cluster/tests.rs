@@ -348,6 +348,23 @@ fn a_machine_that_sends_what_cannot_be_is_lost() {
     assert!(others.contains("reported of 1 threads from 2"), "{others}");
     let cut = &sent[0].0[0][..20];
     assert!(why(&|gather| gather.windows(0, cut)).contains("another build"));
+    for spoil in [
+        (|report| report.recorder.started = u64::MAX) as fn(&mut Report),
+        |report| report.recorder.traffic.sent = 1 << 60,
+        |report| report.unsent.waiting = u64::MAX,
+        |report| report.iterations = Some(Iterations::new(4)),
+        |report| report.connections = Connections::at_least(u64::MAX),
+    ] {
+        let share = Share::new(0, 2, &plan).unwrap();
+        let mut brought = brought(&plan);
+        brought.reports.truncate(2);
+        for report in &mut brought.reports {
+            report.iterations = None;
+        }
+        spoil(&mut brought.reports[1]);
+        let bytes = encode(&share, brought).unwrap();
+        assert!(why(&|gather| gather.reports(0, &bytes)).contains("counts that cannot be"));
+    }
     let twice = why(&|gather| {
         gather.windows(0, &sent[0].0[0]);
         gather.windows(0, &sent[0].0[0]);

@@ -77,8 +77,8 @@ impl WorkerOut {
     /// One that has done nothing yet.
     pub(super) fn new(member: &Member) -> Self {
         Self {
-            name: printable(&member.name),
-            host: printable(&member.host),
+            name: trilane_text::line(&member.name),
+            host: trilane_text::line(&member.host),
             threads: member.count,
             cores: member.cores,
             clock_offset_s: member.clock_offset_s,
@@ -156,10 +156,4 @@ impl Done {
         out.p99 = self.latency.quantile(0.99);
         out.cpu_us_per_request = ratio(self.cpu_s * 1e6, self.ok as f64);
     }
-}
-
-/// What another machine wrote, without what would move a cursor.
-pub(super) fn printable(text: &str) -> String {
-    let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    text.chars().map(printable).collect()
 }

@@ -1,7 +1,11 @@
 //! What went over the network.
 
+use std::cell::Cell;
+
 use serde::{Deserialize, Serialize};
 use trilane_socket::Moved;
+
+use super::MOST_COUNTED;
 
 /// Bytes and packets, since the run began.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -69,6 +73,13 @@ impl Traffic {
 
     pub(crate) fn add(&mut self, other: &Traffic) {
         self.each(other, |mine, theirs| *mine += theirs);
+    }
+
+    /// Whether these can be the counts of a run.
+    pub(crate) fn is_plausible(&self) -> bool {
+        let most = Cell::new(0);
+        Self::default().each(self, |_, theirs| most.set(theirs.max(most.get())));
+        most.get() <= MOST_COUNTED
     }
 
     pub(crate) fn subtract(&mut self, other: &Traffic) {

@@ -10,7 +10,8 @@ use crate::connections::Connections;
 use crate::context::Learned;
 use crate::cost::Spent;
 use crate::origin::OriginReport;
-use crate::record::Recorder;
+use crate::plan::Plan;
+use crate::record::{MOST_COUNTED, Recorder};
 use crate::scenario::Iterations;
 use crate::schedule::Unsent;
 use crate::tally::FirstResponse;
@@ -43,6 +44,23 @@ pub(crate) struct Report {
 }
 
 impl Report {
+    /// Whether it can be the report of a run by `plan`: it comes from another machine, and is added up.
+    pub(crate) fn is_plausible(&self, plan: &Plan) -> bool {
+        let is_any = |count: u64| count <= MOST_COUNTED;
+        let steps = plan.scenario.as_ref().map_or(0, |plan| plan.steps.len());
+        self.recorder.is_plausible()
+            && self.connections.is_plausible()
+            && self.origins.len() <= plan.origins.len()
+            && self.peers.values().all(|&count| is_any(count))
+            && self.iterations.as_ref().is_none_or(|counts| {
+                counts.steps.len() <= steps
+                    && [counts.started, counts.begun, counts.ok, counts.failed].map(is_any)
+                        == [true; 4]
+                    && (counts.steps.iter()).all(|step| is_any(step.ok) && is_any(step.failed))
+            })
+            && [self.measured, self.unsent.shed, self.unsent.waiting].map(is_any) == [true; 3]
+    }
+
     /// The share of the measured window in which the worker ran or was ready to run, 0…1.
     pub(crate) fn busy(&self) -> f64 {
         let used_s = self.used.worker.cpu_s() + self.used.worker.run_delay_s;

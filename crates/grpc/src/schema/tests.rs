@@ -290,15 +290,16 @@ fn a_schema_is_compiled_from_copies_of_its_files() {
             .get_message_by_name("more.B")
             .is_some()
     );
-    assert_eq!(names.len(), 2, "{names:?}");
-    let placed = names.iter().enumerate().map(|(number, name)| {
+    assert_eq!(names.files.len(), 2, "{names:?}");
+    let placed = names.files.iter().enumerate().map(|(number, name)| {
         let copy = copies.join(number.to_string());
         fs::rename(name, &copy).unwrap();
         (name.clone(), copy)
     });
     let placed = placed.collect();
     fs::remove_dir_all(&typed).unwrap();
-    let schema = trilane_files::with_copies(placed, compile).unwrap();
+    let schema =
+        trilane_files::with_copies(placed, trilane_files::Variables::new(), compile).unwrap();
     assert!(schema.pool().get_message_by_name("a.M").is_some());
     assert!(compile().is_err());
 }

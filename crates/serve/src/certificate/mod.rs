@@ -115,6 +115,8 @@ impl Identity {
             new_authority,
             replaced_authority,
         };
+        state.keep_private(AUTHORITY_KEY)?;
+        state.keep_private(LEAF_KEY)?;
         let stored = state.read(AUTHORITY)?;
         let is_replaced = stored.is_some();
         let mut kept_key = None;

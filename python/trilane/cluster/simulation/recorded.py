@@ -70,12 +70,13 @@ def record(workers: int) -> Recorded:
             "count": 1,
             "total": workers,
             "start_at_unix_ns": time.time_ns() + int(_BEGIN_S * 1e9),
-            "files": {},
+            "arguments": arguments,
         }
-        command = [*PROGRAM, "load", "--cluster-share", json.dumps(share), *arguments]
+        command = [*PROGRAM, "load", "--cluster-share"]
         said: list[Frame] = []
         splitter = frames.Splitter()
         with supervisor.started(command, pipes=True, ends_with_stdin=True) as child:
+            child.write_line(json.dumps(share).encode(), _LIMIT_S)
             deadline = time.monotonic() + _LIMIT_S
             while not (said and said[-1].is_last):
                 data = child.read("its reports", deadline - time.monotonic())

@@ -75,6 +75,7 @@ def result(found: Findings) -> LabResult:
     judged = [(point, paired.compare(point.observed)) for point in found.points]
     experiment, form, sweep = found.experiment, found.form, found.form.sweep
     crossings = _crossings(found.form, judged, found.seed)
+    budgets = [_budget(row, point) for point, _ in judged for row in point.observed.budgets]
     return LabResult(
         schema=SCHEMA,
         experiment=Question.of_race(experiment.question, judged[0][1].url)
@@ -108,12 +109,12 @@ def result(found: Findings) -> LabResult:
             _published(row, point, made) for point, made in judged for row in point.form.published
         ],
         expect=[
+            *budgets,
             *(
-                _budget(row, point)
-                if row in point.observed.budgets
-                else _expected(row, point.value, _ratio(point, made, row.measure, row.arm, row.to))
+                _expected(row, point.value, _ratio(point, made, row.measure, row.arm, row.to))
                 for point, made in judged
                 for row in point.form.expect
+                if row not in point.observed.budgets
             ),
             *(_expected(row, row.at, None) for row in found.unmeasured),
         ],
@@ -129,9 +130,44 @@ def result(found: Findings) -> LabResult:
         ),
         verdict=over_networks(form, [made for _, made in judged])
         if sweep is not None and sweep.key == "network"
-        else _verdict([(_at(point, sweep), made) for point, made in judged], crossings),
+        # What decides whether a command fails comes first.
+        else " ".join(
+            [
+                *budget_sentences(budgets, form.baseline),
+                _verdict([(_at(point, sweep), made) for point, made in judged], crossings),
+            ]
+        ),
         benchstat=found.benchstat,
     )
+
+
+def budget_sentences(rows: Sequence[ExpectedRatio], baseline: str) -> list[str]:
+    """What came of budgets against `baseline`, the breached ones first: each as a sentence."""
+    order: list[bool | None] = [False, None, True]
+    ordered = sorted(rows, key=lambda row: order.index(row.met))
+    return [_budget_sentence(row, baseline) for row in ordered]
+
+
+def _budget_sentence(row: ExpectedRatio, baseline: str) -> str:
+    label = BY_NAME[row.measure].label
+    if row.ratio is None:
+        return f"Budget not measured: {label}."
+    word = {True: "met", False: "breached", None: "undecided"}[row.met]
+    ratio, limit = row.ratio, row.high
+    low, high = row.interval or (ratio, ratio)
+    if row.arm == baseline:
+        # What may not fall is kept as the inverse, which may not rise (`Expect.forbid`).
+        ratio, limit, low, high = 1 / ratio, 1 / limit, 1 / high, 1 / low
+    return (
+        f"Budget {word}: {label} {_change(ratio)} ({_change(low)} to {_change(high)}), "
+        f"allowed {_change(limit)}."
+    )
+
+
+def _change(ratio: float) -> str:
+    """A ratio as what it changes: `+72 %`."""
+    percent = 100 * (ratio - 1)
+    return f"{percent:+.0f} %" if abs(percent) >= 10 else f"{percent:+.3g} %"
 
 
 def _crossings(form: Form, judged: Sequence[tuple[Point, Comparison]], seed: int) -> list[Crossing]:

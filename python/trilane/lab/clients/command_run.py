@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from trilane import hiding
 from trilane.lab.clients import as_run
 from trilane.lab.clients.as_run import Asked
 from trilane.lab.clients.contender_run import RunFailed
@@ -125,7 +126,7 @@ class Series:
         served = _since(self._counted, self._counts())
         before, after = self._carried, self._asked.setting.interface.carried_bytes()
         wire = None if before is None or after is None or not alone else after - before
-        return _run_of(self._asked, self._command, self._made, served, wire)
+        return _run_of(self._asked, hiding.text(self._command), self._made, served, wire)
 
     def _counts(self) -> Counted | None:
         try:
@@ -199,6 +200,8 @@ def _since(before: Counted | None, after: Counted | None) -> Counted | None:
 
 
 def _run(words: Sequence[str], command: str, asked: Asked, *, watched: bool) -> _Execution:
+    # What is told of it.
+    command = hiding.text(command)
     limit_s = asked.workload.timeout_s
     begun = time.monotonic()
     try:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta, field
 from msgspec.structs import replace
 
+from trilane import hiding
 from trilane.lab.model.capacity import Capacity
 from trilane.lab.model.contender import (
     Benchmark,
@@ -157,7 +158,7 @@ class Target(Record, frozen=True):
         versions = versions or {}
         by_count: list[Version] = sorted(versions, key=versions.__getitem__)
         return cls(
-            url=url,
+            url=hiding.text(url),
             version=by_count[-1] if by_count else None,
             versions=versions,
             alpn=None,

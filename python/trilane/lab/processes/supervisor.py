@@ -280,7 +280,7 @@ def started(  # noqa: PLR0913 - one parameter per property of a process
         NotStarted: the program could not be started.
     """
     with (
-        log.open("a+b") if log else tempfile.TemporaryFile() as errors,
+        open(log, "a+b", opener=_private) if log else tempfile.TemporaryFile() as errors,
         contextlib.nullcontext() if pipes else tempfile.TemporaryFile() as output,
     ):
         # A log may hold the words of an earlier process.
@@ -302,6 +302,11 @@ def started(  # noqa: PLR0913 - one parameter per property of a process
             yield child
         finally:
             child.stop(GRACE_S if grace_s is None else grace_s, ends_with_stdin=ends_with_stdin)
+
+
+def _private(path: str, flags: int) -> int:
+    # What a program says may be as secret as what it was told.
+    return os.open(path, flags, 0o600)
 
 
 def isolated(module: str) -> tuple[str, ...]:

@@ -68,8 +68,10 @@ class Journal:
     def open(self, manifest: Manifest) -> None:
         """Begin: make the folders and write the manifest."""
         with store.writing(self.folder):
-            self.runs.mkdir(exist_ok=True)
-            self.logs.mkdir(exist_ok=True)
+            # One of a version before may be for everybody.
+            self.folder.chmod(store.PRIVATE_FOLDER)
+            self.runs.mkdir(mode=store.PRIVATE_FOLDER, exist_ok=True)
+            self.logs.mkdir(mode=store.PRIVATE_FOLDER, exist_ok=True)
         self.write_manifest(manifest)
 
     def write_manifest(self, manifest: Manifest) -> None:
@@ -82,7 +84,7 @@ class Journal:
             store.write_json(self.folder / line.sample.file, line.sample.run)
         kept = replace(line, sample=replace(line.sample, run=None))
         path = self.folder / _JOURNAL
-        with store.writing(path), path.open("ab") as file:
+        with store.writing(path), open(path, "ab", opener=store.private) as file:
             file.write(msgspec.json.encode(kept) + b"\n")
             file.flush()
             os.fsync(file.fileno())
@@ -119,7 +121,7 @@ class Journal:
         Raises:
             Busy: another process has it for longer than a moment.
         """
-        with (self.folder / _LOCK).open("w", encoding="ascii") as file:
+        with open(self.folder / _LOCK, "w", encoding="ascii", opener=store.private) as file:
             # A child of a process that was killed has the lock, too, until it has become the
             # program that it was to start.
             end = time.monotonic() + _MOMENT_S

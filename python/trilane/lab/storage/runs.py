@@ -17,6 +17,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 from msgspec import structs
 
+from trilane import hiding
 from trilane.lab.model import comparison, lab
 from trilane.lab.model import manifest as kept
 from trilane.lab.model.comparison import Comparison, JudgedArm
@@ -179,8 +180,20 @@ def load(folder: Path) -> RunFolder:
     elif (folder / COMPARISON).exists():
         result = LabResult.of_race(_result(folder / COMPARISON, comparison.SCHEMA, Comparison))
     if result is not None:
-        result = _by_names_of_now(result, manifest).with_samples(_reading(folder))
+        result = _by_names_of_now(_without_secrets(result), manifest)
+        result = result.with_samples(_reading(folder))
     return RunFolder(folder, manifest, result)
+
+
+def _without_secrets(result: LabResult) -> LabResult:
+    """The result without what versions before kept of what was typed."""
+
+    def hidden(made: Comparison) -> Comparison:
+        url, command = hiding.text(made.url), hiding.text(made.command)
+        return structs.replace(made, url=url, command=command)
+
+    result = structs.replace(result, command=hiding.text(result.command))
+    return result.with_comparisons(hidden)
 
 
 def _by_names_of_now(result: LabResult, manifest: Manifest) -> LabResult:
@@ -220,7 +233,9 @@ def read_manifest(folder: Path) -> Manifest:
     if document.get("kind") not in get_args(Kind):
         kinds = " or ".join(get_args(Kind))
         raise BadRun(f"{file} is of kind {document.get('kind')!r}, not {kinds}")
-    return _converted(document, file, kept.SCHEMA, Manifest)
+    manifest = _converted(document, file, kept.SCHEMA, Manifest)
+    # Versions before kept what was typed as it was.
+    return structs.replace(manifest, command=hiding.text(manifest.command))
 
 
 def signature(folder: Path) -> str:

@@ -39,6 +39,15 @@ def writing(path: Path) -> Iterator[None]:
         raise CannotWrite(error.errno, error.strerror, str(path)) from error
 
 
+PRIVATE_FOLDER = 0o700
+"""Of folders of runs: what was asked of a server, and what it answered, is for the user alone."""
+
+
+def private(path: str, flags: int) -> int:
+    """An opener for `open`: a file that is made is for the user alone."""
+    return os.open(path, flags, 0o600)
+
+
 def state_folder(override: Path | None = None) -> Path:
     """`--state`, else `$XDG_STATE_HOME/trilane`, else `~/.local/state/trilane`."""
     return _folder("XDG_STATE_HOME", ".local/state") if override is None else override
@@ -66,11 +75,12 @@ def new_run_folder(state: Path, kind: str) -> Path:
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     runs = state / "runs"
     with writing(runs):
-        runs.mkdir(parents=True, exist_ok=True)
+        state.mkdir(parents=True, exist_ok=True)
+        runs.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
         for attempt in range(1000):
             folder = runs / (f"{stamp}-{kind}" + (f"-{attempt}" if attempt else ""))
             try:
-                folder.mkdir()
+                folder.mkdir(mode=PRIVATE_FOLDER)
             except FileExistsError:
                 continue
             return folder
@@ -100,8 +110,10 @@ def _write(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp makes files private; what we write is for the user like any other file of theirs.
-        temporary.chmod(0o666 & ~_umask())
+        # mkstemp makes files private. In a private folder they stay so; elsewhere what we write is
+        # for the user like any other file of theirs.
+        if path.parent.stat().st_mode & 0o077:
+            temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
