@@ -116,7 +116,7 @@ def test_hosts_and_origins_that_are_allowed(own: Own, files: tuple[str, ...]) ->
         refused = web.ask("GET", "/hello", host="evil.example")
         assert (refused.status, b"--allow-host NAME" in refused.content) == (MISDIRECTED, True)
         books = "/v1/shelves/1/books"
-        # The type is the library's to refuse then.
+        # Content without a type is JSON.
         assert web.ask("POST", books, b"{}", origin=PAGE).status == 200
         other = web.ask("POST", books, b"{}", origin="https://other.example")
         assert (other.status, b"--cors-origin" in other.content) == (UNSUPPORTED, True)
