@@ -25,9 +25,10 @@ from client.face import AnyClient, LoopClient, MakeClient
 from client.waits import until
 from peers import cut
 from peers.peer import Peer
-from trilane.client import Error, ReadTimeout, Timeouts
+from trilane.client import ConnectTimeout, Error, ReadTimeout, Timeouts
 from trilane.client._aio import AsyncClient
 from trilane.client._pool import Client
+from trilane.client.errors import TotalTimeout
 from trilane.client.httpx import AsyncTransport
 
 ROUNDS = 100
@@ -244,6 +245,34 @@ def test_hosts_that_do_not_answer_hold_up_no_other(
     assert len(failed) == len(asking)
     assert places(client) == (0, 0, 0)
     assert descriptors() <= before + OWN
+
+
+@pytest.mark.parametrize(
+    ("limits", "late"),
+    [
+        (Timeouts(connect=0.2, read=None, write=None, pool=None), ConnectTimeout),
+        (Timeouts(None, None, None, None, total=0.2), TotalTimeout),
+    ],
+)
+def test_a_resolver_that_takes_too_long_is_not_waited_for(
+    make_client: MakeClient, server: Peer, limits: Timeouts, late: type[Error]
+) -> None:
+    answers = threading.Event()
+
+    def resolver(host: str, _port: int) -> str | None:
+        if host == "slow.example":
+            answers.wait()
+        return "127.0.0.1"
+
+    client = make_client(versions=("h1",), resolver=resolver)
+    try:
+        with pytest.raises(late):
+            client.get("http://slow.example/", timeout=limits)
+        # And it holds up no other name.
+        assert client.get(server.bases["h1"].replace("127.0.0.1", "fast.example")).status == 200
+    finally:
+        answers.set()
+    assert places(client) == (0, 0, 0)
 
 
 class Interrupted(BaseException):
