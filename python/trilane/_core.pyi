@@ -11,7 +11,7 @@ Failures are exceptions of `trilane.client.errors`; timeouts are seconds, and No
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Final, Literal, Protocol, final
+from typing import Final, Literal, Protocol, final, overload
 
 from typing_extensions import Buffer
 
@@ -23,6 +23,7 @@ __all__ = [
     "INFORMATIONAL",
     "WHOLE",
     "WRITABLE",
+    "Connecting",
     "Connection",
     "Decoder",
     "Exchange",
@@ -164,6 +165,7 @@ class Tls:
         `tls13_only` TLS 1.2 is not offered. Raises `TLSError`.
         """
 
+@overload
 def connect(
     host: str,
     port: int,
@@ -182,6 +184,7 @@ def connect(
     proxy_auth: tuple[bytes, bytes] | None = None,
     addresses: Sequence[str] | None = None,
     ech: bytes | None = None,
+    wait: Literal[True] = True,
 ) -> Connection:
     """Connect and shake hands.
 
@@ -199,13 +202,60 @@ def connect(
     system's resolver is not asked then. `ech` is an ECHConfigList of the server's (RFC 9849): its
     name is encrypted, and TLS 1.3 alone is offered; not for "h3". `unix` is a socket to connect to
     in place of host and port.
-    `timeout` counts to the end of the handshake. `driven` says that an event loop will call
-    `drive`; else a thread of this module answers the peer on an idle connection of HTTP/2 or
-    HTTP/3.
+    `timeout` counts from the look-up of the name to the end of the handshake. With `wait=False`
+    nothing is waited for: a `Connecting` is given, which an event loop drives. `driven` says that
+    an event loop will call `drive`; else a thread of this module answers the peer on an idle
+    connection of HTTP/2 or HTTP/3.
 
     Raises `ResolveError`, `ConnectionRefused`, `TLSError`, `ProxyError`, `VersionUnavailable`,
     `ConnectTimeout` or another `ConnectFailed`; `InvalidRequest` for impossible arguments.
     """
+
+@overload
+def connect(
+    host: str,
+    port: int,
+    *,
+    scheme: str = "https",
+    versions: Sequence[str] | None = None,
+    tls: Tls | None = None,
+    server_name: str | None = None,
+    timeout: float | None = None,
+    source: tuple[str, int] | None = None,
+    proxy: tuple[str, int, Sequence[tuple[str | bytes, str | bytes]]] | None = None,
+    race: float = 0.25,
+    unix: str | PathLike[str] | None = None,
+    driven: bool = False,
+    proxy_scheme: str = "http",
+    proxy_auth: tuple[bytes, bytes] | None = None,
+    addresses: Sequence[str] | None = None,
+    ech: bytes | None = None,
+    wait: Literal[False],
+) -> Connecting: ...
+
+@final
+class Connecting:
+    """A connection that is being made. Made by `connect(wait=False)`; it never waits.
+
+    Whoever drives it waits until `fileno` can be read or `timeout` has passed, calls `step`, and so
+    on. Names are looked up by a thread of this module.
+    """
+
+    def step(self) -> Connection | None:
+        """Go on: the connection when it is ready, None before.
+
+        Raises what `connect` does.
+        """
+
+    def fileno(self) -> int:
+        """The descriptor to wait for, always the same one until `close`."""
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds after which `step` is to be called though nothing can be read; None: never."""
+
+    def close(self) -> None:
+        """Give up, and close the descriptor: who waits for it ends that before. Idempotent."""
 
 @final
 class Facts:
@@ -276,7 +326,19 @@ class Connection:
 
     @property
     def capacity(self) -> int:
-        """How many requests `submit` takes now: 1 with h1 when idle, else what the peer grants."""
+        """How many requests `submit` should be given now.
+
+        That is 1 with h1 when idle, else what the peer grants, and none while the connection
+        `is_silent`.
+        """
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the peer has not answered since a request was given up while nothing came.
+
+        It is asked by a PING then: the way to it may be cut without either end knowing. Never with
+        h1, where the connection ends.
+        """
 
     @property
     def outstanding(self) -> int:
@@ -341,7 +403,11 @@ class Connection:
         """
 
     def close(self) -> None:
-        """Say goodbye and close; idempotent. What is outstanding fails with `ConnectionClosed`."""
+        """Say goodbye and close; idempotent. What is outstanding fails with `ConnectionClosed`.
+
+        The descriptors are closed too, whoever has an exchange still: an event loop that waits for
+        `fileno` is told before.
+        """
 
     def settings(self) -> dict[str, int]:
         """What the peer has said about its limits so far, by name."""
@@ -449,6 +515,10 @@ class Exchange:
         Then bytes of content that were handed over to be sent, and that have come, without their
         framing. None unless the request was `timed`.
         """
+
+    @property
+    def quiet(self) -> float:
+        """Seconds since something of the response came, or since the request was submitted."""
 
     @property
     def unread(self) -> int:

@@ -12,11 +12,13 @@ use trilane_wire::{Content, Encoding, OneOff, Refused, Request};
 
 use crate::exchange::Exchange;
 use crate::keeper::{self, Care};
-use crate::link::{self, Link, Socket};
+use crate::link::{self, Descriptors, Link, Socket};
 use crate::shared::Shared;
 use crate::slots::{Sink, Slots, Times};
 use crate::state::State;
-use crate::{ConnectOptions, Error, Facts, FieldList, Kind, Patience, Version, connect};
+use crate::{
+    ConnectOptions, Connecting, Error, Facts, FieldList, Kind, Patience, Version, connect,
+};
 
 /// Requests that wait to leave together leave when they have this many bytes.
 const GATHERED: usize = 16 * 1024;
@@ -70,7 +72,11 @@ pub(crate) struct Ready {
 impl Connection {
     /// Connects, and shakes hands.
     pub fn connect(options: &ConnectOptions, patience: &mut dyn Patience) -> Result<Self, Error> {
-        let ready = connect::connect(options, patience)?;
+        Connecting::begin(options.clone())?.finish(patience)
+    }
+
+    /// One that is ready.
+    pub(crate) fn made(ready: Ready, options: &ConnectOptions) -> Result<Self, Error> {
         let scheme = if options.secure { "https" } else { "http" };
         let default = if options.secure { 443 } else { 80 };
         let host = options.host.trim_matches(['[', ']']);
@@ -99,7 +105,7 @@ impl Connection {
             .connected(now)
             .map_err(|over| link::failure(over, None))?;
         let ready = Ready {
-            socket: Socket::Memory,
+            socket: Socket::None,
             link: Link::Stream(Box::new(stream)),
             slots: Slots::default(),
             facts: Facts::default(),
@@ -120,20 +126,23 @@ impl Connection {
         let mut state = State {
             link: ready.link,
             slots: ready.slots,
+            descriptors: Arc::new(Descriptors {
+                socket: ready.socket,
+                bell: Some(bell),
+            }),
             leading: false,
             sleeping: false,
             sleeping_until: None,
             care: Care::new(driven),
             followers: VecDeque::new(),
             failure: None,
+            doubt: None,
         };
-        state.flush(&ready.socket);
+        state.flush();
         Ok(Self {
             shared: Arc::new(Shared {
-                bell,
                 version: state.link.version(),
                 state: Mutex::new(state),
-                socket: ready.socket,
                 scheme,
                 authority,
                 token: keeper::token(),
@@ -165,13 +174,20 @@ impl Connection {
         self.shared.try_lock().is_some()
     }
 
-    /// How many more requests [`Self::submit`] takes now.
+    /// How many more requests should be handed to [`Self::submit`] now: none while the connection
+    /// [is silent](Self::is_silent).
     pub fn capacity(&self) -> usize {
-        let state = self.shared.lock();
-        if state.failure.is_some() {
+        let mut state = self.shared.lock();
+        if state.failure.is_some() || state.is_silent() {
             return 0;
         }
         state.link.capacity()
+    }
+
+    /// Whether a request was given up while nothing came from the peer, which has not answered a PING
+    /// since: the way to it may be cut without either end having learnt of it.
+    pub fn is_silent(&self) -> bool {
+        self.shared.lock().is_silent()
     }
 
     /// Requests whose response is not complete.
@@ -246,7 +262,7 @@ impl Connection {
             }
         };
         if now {
-            state.flush(&shared.socket);
+            state.flush();
             shared.ring_if_needed(&mut state);
         }
         drop(state);
@@ -260,27 +276,30 @@ impl Connection {
         }
         let mut state = self.shared.lock();
         if !state.leading {
-            state.turn(&self.shared.socket, true);
-            state.flush(&self.shared.socket);
+            state.turn(true);
+            state.flush();
         }
         state.failure.is_none() && !state.link.is_closing()
     }
 
-    /// Says goodbye and closes; what is outstanding fails. May be called again.
+    /// Says goodbye and closes, the descriptors too, whoever still holds an exchange; what is outstanding
+    /// fails. May be called again. Who has an event loop wait for [`Self::fileno`] ends that first.
     pub fn close(&self) {
         let Some(mut state) = self.shared.lock_unless_lost() else {
             return;
         };
-        if let Some(failure) = &state.failure {
-            // The descriptor lives as long as anybody holds an exchange: a peer that has ended the
-            // connection is not to wait. One that broke rules is being told so.
-            if failure.kind == Kind::Closed && self.shared.is_ours() {
-                self.shared.socket.shut();
+        match &state.failure {
+            // A process that was forked from this one may have the socket too: the peer is not to wait for
+            // it. One that broke rules is being told so.
+            Some(failure) if failure.kind == Kind::Closed && self.shared.is_ours() => {
+                state.descriptors.socket.shut();
             }
-            return;
+            Some(_) => (),
+            None => self
+                .shared
+                .end(&mut state, "the connection was closed here"),
         }
-        self.shared
-            .end(&mut state, "the connection was closed here");
+        self.shared.let_go(&mut state);
     }
 
     /// The peer's limits, as far as they are known.
@@ -288,9 +307,9 @@ impl Connection {
         self.shared.lock().link.settings()
     }
 
-    /// The descriptor that an event loop waits for.
+    /// The descriptor that an event loop waits for. `None` in memory, and once it was closed.
     pub fn fileno(&self) -> Option<RawFd> {
-        self.shared.socket.raw()
+        self.shared.lock().descriptors.socket.raw()
     }
 
     /// Does what there is to do without waiting, and appends the tokens of the exchanges whose
@@ -298,19 +317,19 @@ impl Connection {
     pub fn drive(&self, ready: &mut Vec<u32>) {
         let mut state = self.shared.lock();
         state.care.driven = true;
-        state.turn(&self.shared.socket, true);
-        state.flush(&self.shared.socket);
+        state.turn(true);
+        state.flush();
         ready.append(&mut state.slots.ready);
         // A thread that polls the socket would not learn of what was read here.
         if state.sleeping {
-            self.shared.ring();
+            state.descriptors.ring();
         }
     }
 
     /// Writes what there is, as far as the socket takes it.
     pub fn flush(&self) {
         let mut state = self.shared.lock();
-        state.flush(&self.shared.socket);
+        state.flush();
         self.shared.ring_if_needed(&mut state);
     }
 
@@ -336,8 +355,10 @@ impl Connection {
         let Link::Stream(link) = link else {
             return Ok(());
         };
+        let now = Instant::now();
+        slots.heard = Some(now);
         let result = link
-            .receive(Instant::now(), &mut bytes.to_vec(), &mut Sink(slots))
+            .receive(now, &mut bytes.to_vec(), &mut Sink(slots))
             .map(|_| ())
             .map_err(|over| link::failure(over, None));
         if let Err(error) = &result {

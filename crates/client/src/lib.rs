@@ -24,6 +24,7 @@ mod tls;
 mod wait;
 
 pub use coding::Decoder;
+pub use connect::Connecting;
 pub use connection::{Connection, Flush, Submission};
 pub use error::{Error, Kind};
 pub use exchange::{Exchange, Sections};

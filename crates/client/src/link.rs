@@ -29,13 +29,47 @@ thread_local! {
     static SENT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The file descriptor, which outlives every wait for it.
+/// The file descriptor. It outlives every wait for it, by the [`Descriptors`] that who waits holds.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Stream(OwnedFd),
     Datagram(udp::Socket),
-    /// The caller carries the bytes.
-    Memory,
+    /// The caller carries the bytes, or nobody any more.
+    None,
+}
+
+/// What a connection has open in this process.
+#[derive(Debug)]
+pub(crate) struct Descriptors {
+    pub(crate) socket: Socket,
+    /// Wakes the thread that polls the socket, when what it polls for has changed. `None` once the
+    /// connection was closed.
+    pub(crate) bell: Option<OwnedFd>,
+}
+
+impl Descriptors {
+    /// Those of a connection that was closed.
+    pub(crate) fn none() -> Self {
+        Self {
+            socket: Socket::None,
+            bell: None,
+        }
+    }
+
+    /// Wakes the thread that polls.
+    pub(crate) fn ring(&self) {
+        if let Some(bell) = &self.bell {
+            // A bell that is full has rung.
+            let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+        }
+    }
+
+    pub(crate) fn silence(&self) {
+        if let Some(bell) = &self.bell {
+            // Nothing to read: somebody else has heard it.
+            let _ = rustix::io::read(bell, &mut [0; 8]);
+        }
+    }
 }
 
 impl Socket {
@@ -43,7 +77,7 @@ impl Socket {
         match self {
             Socket::Stream(fd) => Some(fd.as_fd()),
             Socket::Datagram(socket) => Some(socket.as_fd()),
-            Socket::Memory => None,
+            Socket::None => None,
         }
     }
 
@@ -230,6 +264,23 @@ impl Link {
         }
     }
 
+    /// Asks the peer by a PING whether it is there, and gives what [`Self::has_answered`] wants to know.
+    /// `None` where the version has no such question.
+    pub(crate) fn ping(&mut self) -> Option<u64> {
+        match self {
+            Link::Stream(link) => link.ping().then_some(0),
+            Link::Quic(link) => Some(link.ping()),
+        }
+    }
+
+    /// Whether the peer has answered since [`Self::ping`] gave this number.
+    pub(crate) fn has_answered(&self, before: u64) -> bool {
+        match self {
+            Link::Stream(link) => link.h2().is_none_or(|h2| h2.unanswered_pings() == 0),
+            Link::Quic(link) => link.acknowledgements() > before,
+        }
+    }
+
     /// Says goodbye; nothing more is sent or reported.
     pub(crate) fn close(&mut self, socket: &Socket) {
         match self {
@@ -273,7 +324,9 @@ fn read_stream(link: &mut Stream, fd: &OwnedFd, buffer: &mut [u8], slots: &mut S
         stream::Received::Failed(error) => return Turn::Over(eof(link, Some(error), slots)),
     };
     let begin = link.restore(buffer, HEADROOM);
-    let received = link.receive(Instant::now(), &mut buffer[begin..end], &mut Sink(slots));
+    let now = Instant::now();
+    slots.heard = Some(now);
+    let received = link.receive(now, &mut buffer[begin..end], &mut Sink(slots));
     match received {
         Ok(_) if link.peer_closed() => {
             // What is due before our own end.
@@ -318,8 +371,10 @@ fn read_datagrams(
 ) -> Turn {
     match socket.receive(inbox, &mut Moved::default()) {
         udp::Received::Datagrams { .. } => {
+            let now = Instant::now();
+            slots.heard = Some(now);
             for batch in inbox.take() {
-                link.receive(Instant::now(), batch, &mut Sink(slots));
+                link.receive(now, batch, &mut Sink(slots));
             }
             unless_lost(link, slots, Turn::More)
         }

@@ -1,22 +1,18 @@
 //! What the handles of a connection share.
 
 use std::mem;
-use std::os::fd::OwnedFd;
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
 use crate::keeper::Keeper;
-use crate::link::Socket;
+use crate::link::Descriptors;
 use crate::state::State;
 use crate::{Error, Facts, FieldList, Kind, Version, keeper};
 
 /// What the handles of a connection share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) socket: Socket,
-    /// Wakes the thread that polls the socket, when what it polls for has changed.
-    pub(crate) bell: OwnedFd,
     pub(crate) state: Mutex<State>,
     pub(crate) version: Version,
     pub(crate) scheme: &'static str,
@@ -55,13 +51,22 @@ impl Shared {
     /// Says goodbye, and fails what is outstanding.
     pub(crate) fn end(&self, state: &mut State, reason: &str) {
         if self.is_ours() {
-            if let Some(fd) = self.socket.fd() {
+            if let Some(fd) = state.descriptors.socket.fd() {
                 keeper::forget(&mut state.care, fd);
             }
-            state.link.close(&self.socket);
+            state.link.close(&state.descriptors.socket);
         }
         state.over(Error::new(Kind::Closed, reason));
-        self.ring();
+        state.descriptors.ring();
+    }
+
+    /// Closes the descriptors of a connection that is over: at once, or when who waits for them wakes.
+    pub(crate) fn let_go(&self, state: &mut State) {
+        let descriptors = mem::replace(&mut state.descriptors, Arc::new(Descriptors::none()));
+        if let Some(fd) = descriptors.socket.fd().filter(|_| self.is_ours()) {
+            keeper::forget(&mut state.care, fd);
+        }
+        descriptors.ring();
     }
 
     /// An error in any process but the one that made the connection: what two processes write to
@@ -79,17 +84,6 @@ impl Shared {
         self.process == process::id()
     }
 
-    /// Wakes the thread that polls.
-    pub(crate) fn ring(&self) {
-        // A bell that is full has rung.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
-    }
-
-    pub(crate) fn silence(&self) {
-        // Nothing to read: somebody else has heard it.
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
-    }
-
     /// Wakes the thread that polls where it would wake too late, or wait for the wrong thing.
     pub(crate) fn ring_if_needed(&self, state: &mut State) {
         if !state.sleeping {
@@ -98,7 +92,7 @@ impl Shared {
         let due = state.link.timeout();
         let earlier = due.is_some_and(|due| state.sleeping_until.is_none_or(|until| due < until));
         if earlier || state.link.has_unsent() {
-            self.ring();
+            state.descriptors.ring();
         }
     }
 }
@@ -133,8 +127,8 @@ impl Shared {
             return None;
         }
         if !state.leading {
-            state.turn(&self.socket, true);
-            state.flush(&self.socket);
+            state.turn(true);
+            state.flush();
         }
         if state.failure.is_some() {
             return None;
@@ -157,7 +151,7 @@ impl Shared {
         } else if state.leading {
             keeper::LOOK_EVERY
         } else {
-            let fd = self.socket.fd()?;
+            let fd = state.descriptors.socket.fd()?;
             if keeper.watch(&mut state.care, fd, self.token) {
                 return state.link.timeout();
             }
@@ -171,11 +165,11 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let ours = self.is_ours();
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(fd) = self.socket.fd().filter(|_| ours) {
+        if let Some(fd) = state.descriptors.socket.fd().filter(|_| ours) {
             keeper::forget(&mut state.care, fd);
         }
         if state.failure.is_none() && ours {
-            state.link.close(&self.socket);
+            state.link.close(&state.descriptors.socket);
         }
     }
 }

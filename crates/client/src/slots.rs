@@ -19,6 +19,11 @@ pub(crate) const PAUSE_WRITER_AT: usize = 64 << 20;
 pub(crate) const UPLOAD_LIMIT: usize = 256 * 1024;
 /// Informational responses that are kept.
 const INFORMATIONAL: usize = 16;
+/// A request that is given up after it was waited for so long, in which nothing came on its connection,
+/// raises the question whether the peer is there. Who gives up sooner does not know either.
+const UNHEARD: Duration = Duration::from_millis(100);
+/// Bytes of the words of a GOAWAY that are kept.
+const FAREWELL: usize = 256;
 /// Memory that a place keeps for the next response, in bytes.
 const KEPT: usize = 16 * 1024;
 
@@ -139,6 +144,10 @@ pub(crate) struct Slot {
     /// what comes while another sends.
     pub(crate) reader: Option<Waiting>,
     pub(crate) writer: Option<Waiting>,
+    /// Since when somebody has waited for it without getting what was waited for.
+    pub(crate) asked: Option<Instant>,
+    /// When something of its response came last; before that when it was submitted.
+    pub(crate) came: Option<Instant>,
 }
 
 impl Slot {
@@ -259,6 +268,10 @@ pub(crate) struct Slots {
     pub(crate) full: Vec<u32>,
     /// Those that have content to send.
     pub(crate) uploading: Vec<u32>,
+    /// When something came from the peer last.
+    pub(crate) heard: Option<Instant>,
+    /// Why the peer takes no more requests, where it has said so: by this error code, in these words.
+    farewell: Option<(u64, String)>,
 }
 
 impl Slots {
@@ -275,6 +288,16 @@ impl Slots {
         place.times = times;
         place.live = true;
         place.number = number;
+        place.came = Some(Instant::now());
+    }
+
+    /// Whether nothing at all has come on the connection since somebody began to wait for this, for some
+    /// time.
+    pub(crate) fn is_unheard(&self, slot: u32) -> bool {
+        let Some(asked) = self.slots[slot as usize].asked else {
+            return false;
+        };
+        self.heard.is_none_or(|heard| heard < asked) && asked.elapsed() >= UNHEARD
     }
 
     /// Content of the request follows, of `announced` bytes where that is known.
@@ -337,11 +360,42 @@ impl Slots {
         if let Some(upload) = &mut place.upload {
             upload.open = false;
         }
-        place.error = Some(Error {
+        let error = Error {
             stream_id: Some(number),
             ..error
-        });
+        };
+        let error = self.with_farewell(error);
+        self.get_mut(slot).error = Some(error);
         self.notify(slot);
+    }
+
+    /// The end of a connection, or of a request on it, with what the peer's GOAWAY said of it.
+    pub(crate) fn with_farewell(&self, error: Error) -> Error {
+        let ends = matches!(
+            error.kind,
+            Kind::Closed | Kind::Reset | Kind::Body | Kind::Goaway
+        );
+        let Some((code, words)) = self.farewell.as_ref().filter(|_| ends) else {
+            return error;
+        };
+        // A reset has a code of its own.
+        if error.code.is_some_and(|own| own != *code) {
+            return error;
+        }
+        let said = if words.is_empty() {
+            String::new()
+        } else {
+            format!(" and says {words}")
+        };
+        let message = format!(
+            "{}: GOAWAY of the peer has the error code 0x{code:x}{said}",
+            without_code(&error)
+        );
+        Error {
+            code: Some(*code),
+            message,
+            ..error
+        }
     }
 
     /// Why the connection was lost with which these requests have failed: HTTP/3 does not know, QUIC
@@ -381,7 +435,9 @@ impl Events for Sink<'_> {
     const ORIGINAL_CASE: bool = true;
 
     fn informational(&mut self, stream: StreamId, head: Head<'_>) {
+        let heard = self.0.heard;
         let slot = self.0.get_mut(stream.slot);
+        slot.came = heard.or(slot.came);
         if slot.informational.len() < INFORMATIONAL {
             let mut fields = FieldList::new();
             copy(head.fields, &mut fields);
@@ -391,7 +447,9 @@ impl Events for Sink<'_> {
     }
 
     fn head(&mut self, stream: StreamId, head: Head<'_>) {
+        let heard = self.0.heard;
         let slot = self.0.get_mut(stream.slot);
+        slot.came = heard.or(slot.came);
         if let Some(times) = &mut slot.times {
             times.head = Some(Instant::now());
         }
@@ -409,7 +467,9 @@ impl Events for Sink<'_> {
     }
 
     fn data(&mut self, stream: StreamId, bytes: &[u8]) {
+        let heard = self.0.heard;
         let slot = self.0.get_mut(stream.slot);
+        slot.came = heard.or(slot.came);
         slot.body.extend_from_slice(bytes);
         if let Some(times) = &mut slot.times {
             times.received += bytes.len() as u64;
@@ -448,6 +508,30 @@ impl Events for Sink<'_> {
     fn fail(&mut self, stream: StreamId, error: StreamError) {
         self.0.fail(stream.slot, error.into());
     }
+
+    fn goaway(&mut self, code: u64, debug: &[u8]) {
+        // Code 0 without words is the ordinary end, which needs no explanation.
+        if code != 0 || !debug.is_empty() {
+            self.0.farewell = Some((code, quoted(debug)));
+        }
+    }
+}
+
+/// Up to [`FAREWELL`] bytes of what a peer says, in quotes: nothing in it acts on a terminal.
+fn quoted(words: &[u8]) -> String {
+    if words.is_empty() {
+        return String::new();
+    }
+    let kept = &words[..words.len().min(FAREWELL)];
+    let more = if kept.len() < words.len() { "…" } else { "" };
+    format!("{:?}{more}", String::from_utf8_lossy(kept))
+}
+
+/// The message of an error without the code that stands at its end.
+fn without_code(error: &Error) -> &str {
+    let code = error.code.map(|code| format!(" (error code 0x{code:x})"));
+    code.and_then(|code| error.message.strip_suffix(&code))
+        .unwrap_or(&error.message)
 }
 
 fn wake(waiting: Option<Waiting>, slot: u32, ready: &mut Vec<u32>) {

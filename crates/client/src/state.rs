@@ -1,11 +1,12 @@
 //! What is changed under the lock of a connection.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::thread::Thread;
 use std::time::Instant;
 
 use crate::keeper::Care;
-use crate::link::{Link, Socket, Turn};
+use crate::link::{Descriptors, Link, Turn};
 use crate::slots::Slots;
 use crate::{Error, Kind, Version};
 
@@ -17,6 +18,8 @@ const READS_PER_TURN: usize = 8;
 pub(crate) struct State {
     pub(crate) link: Link,
     pub(crate) slots: Slots,
+    /// None that are open once the connection was closed. Who waits for them without the lock has them too.
+    pub(crate) descriptors: Arc<Descriptors>,
     /// Whether a thread leads.
     pub(crate) leading: bool,
     /// Whether it sleeps, and until when.
@@ -28,21 +31,36 @@ pub(crate) struct State {
     pub(crate) followers: VecDeque<Thread>,
     /// Why the connection is over.
     pub(crate) failure: Option<Error>,
+    /// What [`Link::ping`] gave when the peer was asked whether it is there, until it has answered.
+    pub(crate) doubt: Option<u64>,
 }
 
 impl State {
+    /// Asks the peer whether it is there, unless it is being asked.
+    pub(crate) fn doubt(&mut self) {
+        if self.doubt.is_none() {
+            self.doubt = self.link.ping();
+        }
+    }
+
+    /// Whether the peer has been asked and has not answered.
+    pub(crate) fn is_silent(&mut self) -> bool {
+        self.doubt = self.doubt.filter(|&before| !self.link.has_answered(before));
+        self.doubt.is_some()
+    }
+
     /// Writes what there is, as far as the socket takes it.
-    pub(crate) fn flush(&mut self, socket: &Socket) {
+    pub(crate) fn flush(&mut self) {
         self.settle();
-        self.link.flush(socket, &mut self.slots);
+        self.link.flush(&self.descriptors.socket, &mut self.slots);
         // What the socket took makes room for more content.
         while !self.slots.uploading.is_empty() && self.settle() {
-            self.link.flush(socket, &mut self.slots);
+            self.link.flush(&self.descriptors.socket, &mut self.slots);
         }
     }
 
     /// Reads what there is and does what is due.
-    pub(crate) fn turn(&mut self, socket: &Socket, readable: bool) {
+    pub(crate) fn turn(&mut self, readable: bool) {
         if self.failure.is_some() {
             return;
         }
@@ -59,7 +77,7 @@ impl State {
                 if !self.link.may_read() {
                     break;
                 }
-                match self.link.read(socket, &mut self.slots) {
+                match self.link.read(&self.descriptors.socket, &mut self.slots) {
                     Turn::More => (),
                     Turn::Drained => break,
                     Turn::Over(error) => return self.over(error),
@@ -150,7 +168,7 @@ impl State {
             self.slots.fail(slot, error.clone());
         }
         if self.failure.is_none() {
-            self.failure = Some(error);
+            self.failure = Some(self.slots.with_farewell(error));
         }
     }
 

@@ -1,12 +1,13 @@
 //! Waiting: the first thread that waits polls the socket for all.
 
-use std::sync::MutexGuard;
+use std::sync::{Arc, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::link::Descriptors;
 use crate::shared::Shared;
 use crate::slots::{Waiting, Want};
 use crate::state::State;
@@ -55,13 +56,16 @@ impl Shared {
                 .map_or_else(Stopped::Foreign, |()| Stopped::Timeout));
         };
         if state.slots.get(slot).met(want) {
+            state.slots.get_mut(slot).asked = None;
             return Ok(state);
         }
         self.expect_ours().map_err(Stopped::Foreign)?;
-        if timeout == Some(Duration::ZERO) || self.socket.fd().is_none() {
+        if timeout == Some(Duration::ZERO) || state.descriptors.socket.fd().is_none() {
             return Err(Stopped::Timeout);
         }
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let began = Instant::now();
+        state.slots.get_mut(slot).asked.get_or_insert(began);
+        let deadline = timeout.and_then(|timeout| began.checked_add(timeout));
         loop {
             let slice = patience.slice().map(|slice| Instant::now() + slice);
             let until = earliest(deadline, slice);
@@ -72,6 +76,7 @@ impl Shared {
                 self.lead(state, slot, want, until)
             };
             if let Led::Met = led {
+                state.slots.get_mut(slot).asked = None;
                 return Ok(state);
             }
             drop(state);
@@ -95,7 +100,7 @@ impl Shared {
     ) -> (MutexGuard<'a, State>, Led) {
         let me = thread::current();
         // The one who leads sleeps: what this thread has to send leaves by its own hand.
-        state.flush(&self.socket);
+        state.flush();
         self.ring_if_needed(&mut state);
         loop {
             let place = state.slots.get_mut(slot);
@@ -138,7 +143,7 @@ impl Shared {
     ) -> (MutexGuard<'a, State>, Led) {
         state.leading = true;
         let led = loop {
-            state.flush(&self.socket);
+            state.flush();
             if state.slots.get(slot).met(want) {
                 break Led::Met;
             }
@@ -148,12 +153,14 @@ impl Shared {
             state.sleeping = true;
             let reads = state.link.may_read();
             let writes = state.link.has_unsent();
+            let descriptors = Arc::clone(&state.descriptors);
             drop(state);
-            let polled = self.poll(reads, writes, due);
+            let polled = poll_for(&descriptors, reads, writes, due);
+            drop(descriptors);
             state = self.lock();
             state.sleeping = false;
             match polled {
-                Ok(readable) => state.turn(&self.socket, readable),
+                Ok(readable) => state.turn(readable),
                 Err(Errno::INTR) => break Led::Signal,
                 Err(error) => {
                     let message = format!("waiting for the socket failed: {error}");
@@ -162,7 +169,7 @@ impl Shared {
             }
             if state.slots.get(slot).met(want) {
                 // What the codec answered (window updates, acknowledgements) must not wait.
-                state.flush(&self.socket);
+                state.flush();
                 break Led::Met;
             }
             if until.is_some_and(|until| until <= Instant::now()) {
@@ -173,33 +180,38 @@ impl Shared {
         state.hand_over();
         (state, led)
     }
+}
 
-    /// Waits for the socket, the bell or the time, and says whether the socket can be read.
-    fn poll(&self, reads: bool, writes: bool, due: Option<Instant>) -> Result<bool, Errno> {
-        let Some(fd) = self.socket.fd() else {
-            return Ok(false);
-        };
-        let timeout = due.map(|due| {
-            let rest = due.saturating_duration_since(Instant::now());
-            Timespec {
-                tv_sec: rest.as_secs() as i64,
-                tv_nsec: rest.subsec_nanos().into(),
-            }
-        });
-        let mut flags = PollFlags::empty();
-        flags.set(PollFlags::IN, reads);
-        flags.set(PollFlags::OUT, writes);
-        let mut fds = [
-            PollFd::from_borrowed_fd(fd, flags),
-            PollFd::new(&self.bell, PollFlags::IN),
-        ];
-        poll(&mut fds, timeout.as_ref())?;
-        if !fds[1].revents().is_empty() {
-            self.silence();
+/// Waits for the socket, the bell or the time, and says whether the socket can be read.
+fn poll_for(
+    descriptors: &Descriptors,
+    reads: bool,
+    writes: bool,
+    due: Option<Instant>,
+) -> Result<bool, Errno> {
+    let (Some(fd), Some(bell)) = (descriptors.socket.fd(), &descriptors.bell) else {
+        return Ok(false);
+    };
+    let timeout = due.map(|due| {
+        let rest = due.saturating_duration_since(Instant::now());
+        Timespec {
+            tv_sec: rest.as_secs() as i64,
+            tv_nsec: rest.subsec_nanos().into(),
         }
-        let readable = PollFlags::IN | PollFlags::ERR | PollFlags::HUP;
-        Ok(fds[0].revents().intersects(readable))
+    });
+    let mut flags = PollFlags::empty();
+    flags.set(PollFlags::IN, reads);
+    flags.set(PollFlags::OUT, writes);
+    let mut fds = [
+        PollFd::from_borrowed_fd(fd, flags),
+        PollFd::new(bell, PollFlags::IN),
+    ];
+    poll(&mut fds, timeout.as_ref())?;
+    if !fds[1].revents().is_empty() {
+        descriptors.silence();
     }
+    let readable = PollFlags::IN | PollFlags::ERR | PollFlags::HUP;
+    Ok(fds[0].revents().intersects(readable))
 }
 
 fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {

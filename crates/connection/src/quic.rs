@@ -295,6 +295,18 @@ impl Quic {
         self.session.cancel(stream);
     }
 
+    /// Asks the peer by a PING whether it is there, and says how many acknowledgements came before its answer.
+    pub fn ping(&mut self) -> u64 {
+        self.dirty = true;
+        self.session.ping();
+        self.acknowledgements()
+    }
+
+    /// How many acknowledgements have come from the peer.
+    pub fn acknowledgements(&self) -> u64 {
+        self.quic().stats().received_acks
+    }
+
     /// Takes streamed content, as much as may be sent now, and says how much.
     pub fn write(&mut self, stream: StreamId, bytes: &[u8]) -> usize {
         self.dirty = true;

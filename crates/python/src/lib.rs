@@ -27,8 +27,8 @@ mod _core {
 
     #[pymodule_export]
     use super::client::{
-        connect::connect, connection::PyConnection, decoder::PyDecoder, exchange::PyExchange,
-        facts::PyFacts, sections::PySections, tls::PyTls,
+        connect::connect, connecting::PyConnecting, connection::PyConnection, decoder::PyDecoder,
+        exchange::PyExchange, facts::PyFacts, sections::PySections, tls::PyTls,
     };
 
     #[pymodule_init]

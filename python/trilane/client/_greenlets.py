@@ -3,8 +3,7 @@
 The native part waits in system calls, which holds up every greenlet of a thread. So a connection
 that is made where sockets are patched is driven by greenlets, as a loop of asyncio drives one: one
 of those that wait for it *leads*, waits for the socket in the hub and drives the connection; the
-others wait for it. Connections are opened in the library's pool of threads. The greenlets that
-share a connection have to be of one thread.
+others wait for it. The greenlets that share a connection have to be of one thread.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from trilane import _core
 from trilane.client._flow.content import BLOCK
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 
 _MUCH = 128 * 1024
 """Bytes of a response that are taken while its request is sent: beyond twice that it is paused."""
-
-
-Opened: TypeAlias = "_core.Connection | Exception"
 
 
 class Event(Protocol):
@@ -51,27 +47,32 @@ class Green(Protocol):
         `writes`: also when it can be written to.
         """
 
-    def in_thread(self, work: Callable[[], Opened]) -> Opened:
-        """What `work` gives in a thread of the library's pool."""
-
 
 def connect(host: str, port: int, **options: Any) -> _core.Connection:
     """`_core.connect`; where sockets are patched, a connection that greenlets drive."""
     green = patched()
     if green is None:
-        return _core.connect(host, port, **options)
-
-    def opened() -> _core.Connection | Exception:
-        try:
-            return _core.connect(host, port, **options, driven=True)
-        except Exception as error:  # noqa: BLE001 - raised below: gevent would print it as well
-            return error
-
-    native = green.in_thread(opened)
-    if isinstance(native, Exception):
-        raise native
+        connection: _core.Connection = _core.connect(host, port, **options)
+        return connection
+    connecting: _core.Connecting = _core.connect(host, port, **options, driven=True, wait=False)
+    try:
+        native = _made(connecting, green)
+    finally:
+        connecting.close()
     # It has what a connection has.
     return cast("_core.Connection", GreenConnection(native, green))
+
+
+def _made(connecting: _core.Connecting, green: Green) -> _core.Connection:
+    """The connection, which the greenlet waits for in the hub."""
+    while (connection := connecting.step()) is None:
+        event = green.event()
+        stop = green.watch(connecting.fileno(), writes=False, call=event.set)
+        try:
+            event.wait(connecting.timeout)
+        finally:
+            stop()
+    return connection
 
 
 def patched() -> Green | None:
@@ -107,11 +108,6 @@ class _Gevent:
 
         return stop
 
-    def in_thread(self, work: Callable[[], Opened]) -> Opened:
-        import gevent  # noqa: PLC0415
-
-        return cast("Opened", gevent.get_hub().threadpool.apply(work))
-
 
 class _Eventlet:
     """`Green` by eventlet."""
@@ -140,11 +136,6 @@ class _Eventlet:
                 hub.remove(listener)
 
         return stop
-
-    def in_thread(self, work: Callable[[], Opened]) -> Opened:
-        from eventlet import tpool  # noqa: PLC0415
-
-        return cast("Opened", tpool.execute(work))
 
 
 class GreenConnection:

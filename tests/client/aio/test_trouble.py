@@ -18,7 +18,9 @@ from peers.authority import Authority
 from peers.peer import Peer, secure
 from trilane.client import errors
 from trilane.client._aio import AsyncClient
+from trilane.client._aio.deadlines import Deadlines, Limit
 from trilane.client._aio.link import Link
+from trilane.client._flow.timeouts import Timeouts
 
 from .conftest import MakeClient, run
 
@@ -244,3 +246,35 @@ def test_the_interpreter_ends(server: Peer, ending: str) -> None:
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("status", ["200 OK", "302 Found"])
+def test_content_that_stalls_is_waited_for_once(
+    status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a redirect too, which is followed then."""
+    read = 0.5
+    waits: list[float] = []
+    limit = Deadlines.limit
+
+    def noted(deadlines: Deadlines, seconds: float) -> Limit:
+        waits.append(seconds)
+        return limit(deadlines, seconds)
+
+    monkeypatch.setattr(Deadlines, "limit", noted)
+    stalls = f"HTTP/1.1 {status}\r\nlocation: /good\r\ncontent-length: 10\r\n\r\n12345"
+    script = chaos.every(1, chaos.answer(stalls.encode()))
+
+    async def main(url: str) -> None:
+        async with AsyncClient(versions=("h1",), follow_redirects=True) as client:
+            await client.get(url, timeout=60.0)
+            limits = Timeouts(60.0, read, 60.0, 60.0)
+            if status == "302 Found":
+                assert (await client.get(url, timeout=limits)).status == 200
+            else:
+                with pytest.raises(errors.ReadTimeout):
+                    await client.get(url, timeout=limits)
+
+    with chaos.serve(script) as server:
+        run(main(server.base))
+    assert waits.count(read) == (2 if status == "302 Found" else 1)

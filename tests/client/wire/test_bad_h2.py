@@ -207,6 +207,25 @@ def test_goaway_with_an_error_names_it(opener: Opener) -> None:
         assert caught.value.error_code == CALM
 
 
+def test_goaway_says_why_requests_end_that_it_includes(opener: Opener) -> None:
+    goaway = frame(GOAWAY, 0, 0, struct.pack(">II", 1, CALM) + b"too many \x1b[2Jresets")
+
+    def on_request(_stream: int, writer: asyncio.StreamWriter) -> None:
+        writer.write(goaway)
+        writer.close()
+
+    with serve(server(on_request)) as chaos:
+        connection = opener.chaos(chaos, "h2")
+        with pytest.raises(errors.ConnectionClosed) as caught:
+            get(connection, "/").head(WAIT_S)
+        with pytest.raises(errors.Error) as later:
+            get(connection, "/")
+    assert caught.value.error_code == later.value.error_code == CALM
+    assert not caught.value.retryable
+    assert "0xb" in str(caught.value)
+    assert r'"too many \u{1b}[2Jresets"' in str(caught.value)
+
+
 def test_refused_streams_are_retryable_and_nothing_else_is(opener: Opener) -> None:
     for code in range(14):
         if code == 0:

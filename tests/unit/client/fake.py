@@ -10,6 +10,8 @@ from typing import Any
 class FakeExchange:
     """A request that comes as far as the test says."""
 
+    quiet = 0.0
+
     def __init__(self, token: int) -> None:
         self.token = token
         self.stream_id = 2 * token + 1
@@ -24,6 +26,26 @@ class FakeExchange:
 
     def cancel(self) -> None:
         self.cancelled = True
+
+
+class FakeConnecting:
+    """A connection that is made at the first step."""
+
+    timeout = None
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._ours, self._theirs = socket.socketpair()
+
+    def step(self) -> Any:
+        return self._connection
+
+    def fileno(self) -> int:
+        return self._ours.fileno()
+
+    def close(self) -> None:
+        self._ours.close()
+        self._theirs.close()
 
 
 class FakeConnection:
@@ -43,6 +65,7 @@ class FakeConnection:
         self.wants_write = False
         self.timeout: float | None = None
         self.is_closing = False
+        self.is_silent = False
         self.outstanding = 0
         self.closed = False
 

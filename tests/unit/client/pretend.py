@@ -39,6 +39,7 @@ class Pretended:
         self.streams = 1 if version == "h1" else streams
         self.outstanding = 0
         self.is_closing = False
+        self.is_silent = False
 
     @property
     def capacity(self) -> int:

@@ -25,7 +25,7 @@ class Scripted:
     `limits` notes what each wait was allowed. Pieces that `lie` there have all come before.
     """
 
-    version, stream_id, reason = "h1", 1, "OK"
+    version, stream_id, reason, quiet = "h1", 1, "OK", 0.0
 
     def __init__(
         self, steps: Sequence[Step], fields: Sequence[tuple[str, str]] = (), *, lie: bool = False

@@ -16,7 +16,7 @@ from trilane.client._aio import AsyncClient
 from trilane.client._flow.timeouts import Timeouts
 from trilane.client.http import HTTPSConnection
 
-from .fake import FakeConnection
+from .fake import FakeConnecting, FakeConnection
 from .replies import Scripted, Step
 
 
@@ -128,11 +128,12 @@ class Server:
         self.connections: list[Connection] = []
         self.requests: list[tuple[Connection, str, str, list[Any]]] = []
 
-    def connect(self, host: str, port: int, **arguments: Any) -> Connection:
+    def connect(self, host: str, port: int, *, wait: bool = True, **arguments: Any) -> Any:
         version = "h3" if "h3" in arguments["versions"] else self.version
         arguments |= {"host": host, "port": port}
         self.connections.append(Connection(self, version, arguments))
-        return self.connections[-1]
+        connection = self.connections[-1]
+        return connection if wait else FakeConnecting(connection)
 
 
 class Blocking:
@@ -199,7 +200,7 @@ def client_of(kind: str, server: Server, **settings: Any) -> Iterator[Any]:
     """A client of the kind whose connections all go to the server."""
     with (
         patch("trilane.client._pool.leasing.connect", server.connect),
-        patch("trilane.client._aio.pool.connect", server.connect),
+        patch("trilane.client._aio.connecting.connect", server.connect),
         patch("trilane._core.connect", server.connect),
     ):
         client = FACES[kind](**settings)

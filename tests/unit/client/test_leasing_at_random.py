@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from client.waits import until
-from trilane.client._flow.routes import Entry, Policy, Route
+from trilane.client._flow.routes import Policy, Route
 from trilane.client._flow.timeouts import Timeouts
 from trilane.client._pool import leasing
 from trilane.client.errors import ClientClosed, ConnectionRefused, Error, PoolTimeout
@@ -58,13 +58,14 @@ class Caller(threading.Thread):
         self.pool = pool
         self.route = route
         self.limits = limits
-        self.outcome: Entry[Any] | BaseException | None = None
+        self.outcome: leasing.Lease | BaseException | None = None
 
     def run(self) -> None:
         try:
-            entry: Any = self.pool.lease(self.route, self.limits)
-            entry.connection.outstanding += 1
-            self.outcome = entry
+            lease: Any = self.pool.lease(self.route, self.limits)
+            lease.entry.connection.outstanding += 1
+            self.outcome = lease
+            del lease
         except BaseException as error:  # noqa: BLE001 - looked at by the test
             self.outcome = error
 
@@ -77,7 +78,7 @@ class Lives(RuleBasedStateMachine):
         self.came = 0
         self.callers: list[Caller] = []
         self.openings: list[Opening] = []
-        self.held: list[Entry[Any]] = []
+        self.held: list[leasing.Lease] = []
         self.made: list[Pretended] = []
         self.patch = patch.object(leasing, "connect", self.connect)
         self.patch.start()
@@ -131,7 +132,7 @@ class Lives(RuleBasedStateMachine):
     @rule(number=which, clean=st.booleans())
     def answer_and_drop_another(self, number: int, clean: bool) -> None:
         """The collector finds a dropped response in the midst of a decision."""
-        entry = self.held.pop(number % len(self.held))
+        lease = self.held.pop(number % len(self.held))
         dropped = self.held.pop(number % len(self.held))
         router = self.pool._router
         release = router.release
@@ -143,23 +144,34 @@ class Lives(RuleBasedStateMachine):
 
         stop = patch.object(router, "release", interrupted)
         stop.start()
-        self.give_back(entry, clean)
+        self.give_back(lease, clean)
 
-    def give_back(self, entry: Entry[Any], clean: bool) -> None:
-        connection = entry.connection
+    def give_back(self, lease: leasing.Lease, clean: bool) -> None:
+        connection: Any = lease.entry.connection
         connection.outstanding -= 1
-        reusable = (clean or entry.shared) and not connection.is_closing
-        self.pool.give_back(entry, reusable=reusable)
+        reusable = (clean or lease.entry.shared) and not connection.is_closing
+        self.pool.give_back(lease, reusable=reusable)
 
-    @precondition(lambda self: any(entry.shared for entry in self.held))
+    @precondition(lambda self: self.held)
+    @rule(number=which, clean=st.booleans())
+    def let_go(self, number: int, clean: bool) -> None:
+        """Nobody has the lease any more, and nobody has given it back."""
+        entry = self.held.pop(number % len(self.held)).entry
+        connection: Any = entry.connection
+        connection.outstanding -= 1
+        connection.is_closing |= not clean and not entry.shared
+        self.pool.entries()
+
+    @precondition(lambda self: any(lease.entry.shared for lease in self.held))
     @rule(number=which)
     def refuse(self, number: int) -> None:
         """It had no room, whatever it said."""
-        shared = [entry for entry in self.held if entry.shared]
-        entry = shared[number % len(shared)]
-        self.held.remove(entry)
-        entry.connection.outstanding -= 1
-        self.pool.full(entry)
+        shared = [lease for lease in self.held if lease.entry.shared]
+        lease = shared[number % len(shared)]
+        self.held.remove(lease)
+        connection: Any = lease.entry.connection
+        connection.outstanding -= 1
+        self.pool.full(lease)
 
     @precondition(lambda self: self.open_ones())
     @rule(number=which)
@@ -189,7 +201,7 @@ class Lives(RuleBasedStateMachine):
         for caller in [caller for caller in self.callers if not caller.is_alive()]:
             self.callers.remove(caller)
             outcome = caller.outcome
-            if isinstance(outcome, Entry):
+            if isinstance(outcome, leasing.Lease):
                 self.held.append(outcome)
             else:
                 assert isinstance(outcome, ConnectionRefused | PoolTimeout), outcome
@@ -258,7 +270,7 @@ def test_what_gives_way_is_closed_before_another_is_opened() -> None:
 
     with patch.object(leasing, "connect", connect):
         for route in (one, two):
-            entry = pool.lease(route, FOR_EVER)
-            assert entry is not None
-            pool.give_back(entry, reusable=True)
+            lease = pool.lease(route, FOR_EVER)
+            assert lease is not None
+            pool.give_back(lease, reusable=True)
     assert len(made) == 2

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import Any
-from unittest.mock import patch
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -90,38 +89,36 @@ class Pretended(FakeConnection):
             super().close()
 
 
+class Opener:
+    """Attempts that wait for a rule."""
+
+    def __init__(self) -> None:
+        self.attempts: list[tuple[Callable[..., None], Attempt]] = []
+
+    def open(self, attempt: Attempt, _timeout: object, done: Callable[..., None]) -> None:
+        self.attempts.append((done, attempt))
+
+    def close(self) -> None:
+        self.attempts.clear()
+
+
 class Lives(RuleBasedStateMachine):
     """Requests of one loop, moved on in any order."""
 
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
-        self.attempts: list[tuple[Callable[..., None], Attempt]] = []
-        self.outcome: Pretended | Error | None = None
+        self.opener = Opener()
+        self.attempts = self.opener.attempts
         self.made: list[Pretended] = []
         self.calls: dict[asyncio.Task[int], Call] = {}
         self.held: list[Call] = []
-        self.patch = patch.object(pools, "connect", self.connect)
-        self.patch.start()
 
     @initialize(most=st.integers(2, 5), most_of_one=st.integers(1, 4))
     def begin(self, most: int, most_of_one: int) -> None:
         policy = limited(most, most_of_one)
         self.pool = pools.Pool(self.loop, policy, lambda: None)  # type: ignore[arg-type, return-value]
-        self.pool._executor = self  # type: ignore[assignment]
-
-    def submit(self, function: Callable[..., None], attempt: Attempt, _timeout: object) -> None:
-        """In place of threads: the attempt waits for a rule."""
-        self.attempts.append((function, attempt))
-
-    def shutdown(self, **_: object) -> None:
-        """In place of threads."""
-
-    def connect(self, *_: object, **__: object) -> Pretended:
-        if isinstance(self.outcome, Error):
-            raise self.outcome
-        assert self.outcome is not None
-        return self.outcome
+        self.pool._opener = self.opener  # type: ignore[assignment]
 
     @rule(route=st.sampled_from(list(SPOKEN)), count=st.integers(1, 6))
     def ask(self, route: Route, count: int) -> None:
@@ -132,11 +129,12 @@ class Lives(RuleBasedStateMachine):
     @precondition(lambda self: self.attempts)
     @rule(number=which, fails=st.booleans())
     def open(self, number: int, fails: bool) -> None:
-        function, attempt = self.attempts.pop(number % len(self.attempts))
-        self.outcome = ConnectionRefused("pretended") if fails else Pretended(SPOKEN[attempt.route])
-        if isinstance(self.outcome, Pretended):
-            self.made.append(self.outcome)
-        function(attempt, None)
+        done, attempt = self.attempts.pop(number % len(self.attempts))
+        if fails:
+            done(attempt, ConnectionRefused("pretended"))
+            return
+        self.made.append(Pretended(SPOKEN[attempt.route]))
+        done(attempt, self.made[-1])
 
     @precondition(lambda self: self.unanswered())
     @rule(number=which)
@@ -259,7 +257,6 @@ class Lives(RuleBasedStateMachine):
                 self.loop.run_until_complete(turns(6))
             assert self.open_ones() == []
         finally:
-            self.patch.stop()
             for connection in self.open_ones():
                 connection.close()
             self.loop.close()

@@ -15,6 +15,7 @@ from trilane.client.errors import (
     Full,
     GoAway,
     ReadTimeout,
+    RemoteProtocolError,
     StreamReset,
     WriteTimeout,
 )
@@ -89,6 +90,65 @@ def test_an_alternative_is_left_alone_for_what_was_sent_only(kind: str) -> None:
     assert [connection.version for connection in server.connections] == ["h2", "h3", "h3"]
     assert ("alt-used", "example.org:444") in server.requests[1][3]
     assert ("alt-used", "example.org:444") not in server.requests[0][3]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        ReadTimeout("silent"),
+        StreamReset("each time"),
+        RemoteProtocolError("its control stream was closed"),
+        WriteTimeout("takes nothing"),
+    ],
+)
+def test_an_alternative_that_fails_before_it_has_answered_is_left_alone(
+    kind: str, failure: Error
+) -> None:
+    announced = [("alt-svc", 'h3=":444"')]
+    server = Server(Answer(200, announced), Answer(0, fails=failure), *[Answer(200)] * 7)
+    with client_of(kind, server) as client:
+        assert client.request("GET", URL).status == 200
+        with pytest.raises(type(failure)):
+            client.request("GET", URL)
+        for _ in range(7):
+            assert client.request("GET", URL).status == 200
+    versions = [connection.version for connection, *_ in server.requests]
+    assert versions == ["h2", "h3"] + ["h2"] * 7
+
+
+def test_what_a_broken_alternative_has_not_processed_goes_to_the_origin(kind: str) -> None:
+    announced = [("alt-svc", 'h3=":444"')]
+    refused = Answer(0, fails=GoAway("of stream 0", retryable=True))
+    server = Server(Answer(200, announced), refused, Answer(200), Answer(200))
+    with client_of(kind, server) as client:
+        for method in ("GET", "POST", "GET"):
+            assert client.request(method, URL).status == 200
+    assert [connection.version for connection, *_ in server.requests] == ["h2", "h3", "h2", "h2"]
+
+
+def test_an_alternative_that_has_answered_may_fail_once(kind: str) -> None:
+    announced = [("alt-svc", 'h3=":444"')]
+    reset = Answer(0, fails=StreamReset("once"))
+    server = Server(Answer(200, announced), Answer(200), reset, Answer(200))
+    with client_of(kind, server) as client:
+        for _ in range(2):
+            assert client.request("GET", URL).status == 200
+        with pytest.raises(StreamReset):
+            client.request("GET", URL)
+        assert client.request("GET", URL).status == 200
+    assert [connection.version for connection, *_ in server.requests] == ["h2", "h3", "h3", "h3"]
+
+
+@pytest.mark.parametrize("code", [0xB, 0x107])
+def test_who_is_told_to_calm_down_asks_once_more(
+    kind: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trilane.client._flow.repeating._LONGEST_PAUSE_S", 0.0)
+    server = Server(*[GoAway("calm down", error_code=code, retryable=True)] * 20)
+    with client_of(kind, server) as client, pytest.raises(GoAway) as caught:
+        client.request("GET", URL)
+    assert caught.value.retryable
+    assert len(server.requests) == 2
 
 
 def test_a_misdirected_request_goes_to_the_origin(kind: str) -> None:

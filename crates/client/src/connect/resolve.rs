@@ -1,60 +1,80 @@
 //! From a host's name to its addresses.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
-use std::time::Duration;
 
-use super::Waiting;
+use rustix::event::{EventfdFlags, eventfd};
+
 use crate::{Error, Kind};
 
-/// The addresses of `host` in the order in which to try them: the system's (RFC 6724), with the
-/// families in turn (RFC 8305 §4).
-pub(super) fn resolve(
-    host: &str,
-    port: u16,
-    waiting: &mut Waiting<'_>,
-) -> Result<Vec<SocketAddr>, Error> {
-    let name = host.trim_matches(['[', ']']);
-    if let Ok(address) = name.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(address, port)]);
-    }
-    let (sender, receiver) = mpsc::channel();
-    let query = (name.to_owned(), port);
-    // The system's resolver cannot be interrupted: where nobody waits any more, its answer is lost.
-    thread::Builder::new()
-        .name("trilane-resolve".into())
-        .spawn(move || {
-            let answer = query.to_socket_addrs().map(Iterator::collect::<Vec<_>>);
-            // An error says that nobody waits any more.
-            let _ = sender.send(answer);
+/// A name that a thread looks up: the system's resolver cannot be asked without waiting, nor interrupted.
+/// Where nobody waits any more, its answer is lost.
+pub(super) struct Lookup {
+    name: String,
+    receiver: mpsc::Receiver<io::Result<Vec<SocketAddr>>>,
+    bell: Arc<OwnedFd>,
+}
+
+impl Lookup {
+    pub(super) fn begin(host: &str, port: u16) -> Result<Self, Error> {
+        let name = host.trim_matches(['[', ']']).to_owned();
+        let unasked = |error: io::Error| {
+            let message = format!("no thread to resolve {name}: {error}");
+            Error::new(Kind::Resolve, message)
+        };
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|error| unasked(error.into()))?;
+        let bell = Arc::new(bell);
+        let (sender, receiver) = mpsc::channel();
+        let query = (name.clone(), port);
+        let rung = Arc::clone(&bell);
+        thread::Builder::new()
+            .name("trilane-resolve".into())
+            .spawn(move || {
+                let answer = query.to_socket_addrs().map(Iterator::collect::<Vec<_>>);
+                // An error says that nobody waits any more.
+                let _ = sender.send(answer);
+                let _ = rustix::io::write(&*rung, &1u64.to_ne_bytes());
+            })
+            .map_err(unasked)?;
+        Ok(Self {
+            name,
+            receiver,
+            bell,
         })
-        .map_err(|error| {
-            Error::new(
-                Kind::Resolve,
-                format!("no thread to resolve {name}: {error}"),
-            )
-        })?;
-    loop {
-        let slice = waiting.slice(None).unwrap_or(Duration::from_secs(3600));
-        match receiver.recv_timeout(slice) {
-            Ok(Ok(addresses)) if !addresses.is_empty() => return Ok(in_turn(addresses)),
-            Ok(Ok(_)) | Err(RecvTimeoutError::Disconnected) => {
-                let message = format!("{name} has no address");
-                return Err(Error::new(Kind::Resolve, message).unsent());
-            }
-            Ok(Err(error)) => {
-                let message = format!("{name} cannot be resolved: {error}");
-                return Err(Error::new(Kind::Resolve, message).unsent());
-            }
-            Err(RecvTimeoutError::Timeout) => waiting.check()?,
-        }
     }
+
+    /// Can be read when there is an answer.
+    pub(super) fn bell(&self) -> &OwnedFd {
+        &self.bell
+    }
+
+    /// The addresses in the order in which to try them, the system's (RFC 6724), with the families in turn
+    /// (RFC 8305 §4); `None` before the answer.
+    pub(super) fn answer(&mut self) -> Result<Option<Vec<SocketAddr>>, Error> {
+        let name = &self.name;
+        let message = match self.receiver.try_recv() {
+            Err(TryRecvError::Empty) => return Ok(None),
+            Ok(Ok(addresses)) if !addresses.is_empty() => return Ok(Some(in_turn(addresses))),
+            Ok(Ok(_)) | Err(TryRecvError::Disconnected) => format!("{name} has no address"),
+            Ok(Err(error)) => format!("{name} cannot be resolved: {error}"),
+        };
+        Err(Error::new(Kind::Resolve, message).unsent())
+    }
+}
+
+/// The address that a host is, where it is no name.
+pub(super) fn address(host: &str) -> Option<IpAddr> {
+    host.trim_matches(['[', ']']).parse().ok()
 }
 
 /// Whether it is no name.
 pub(super) fn is_address(host: &str) -> bool {
-    host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
+    address(host).is_some()
 }
 
 /// The families in turn, beginning with the one that comes first.

@@ -5,7 +5,7 @@ mod upload;
 
 use std::mem;
 use std::sync::MutexGuard;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use trilane_wire::FieldList;
 
@@ -164,6 +164,11 @@ impl Exchange {
         self.look(|slot| slot.times.as_deref().copied())
     }
 
+    /// How long ago something of the response came, or the request was submitted.
+    pub fn quiet(&self) -> Duration {
+        self.look(|slot| slot.came.map_or(Duration::ZERO, |came| came.elapsed()))
+    }
+
     /// Bytes of content that have arrived and were not taken.
     pub fn unread(&self) -> usize {
         self.look(Slot::unread)
@@ -190,7 +195,10 @@ impl Exchange {
         let want = self::want(interest, slot.informational.len());
         let met = slot.met(want);
         (slot.reader, slot.writer) = (None, None);
-        if !met {
+        if met {
+            slot.asked = None;
+        } else {
+            slot.asked.get_or_insert_with(Instant::now);
             *slot.waiting(want) = Some(Waiting { want, thread: None });
         }
         let slot = state.slots.get_mut(self.slot);
@@ -207,12 +215,16 @@ impl Exchange {
             return;
         }
         let id = slot.id(self.slot);
+        let unheard = state.slots.is_unheard(self.slot);
         let cancelled = shared.is_ours() && state.link.cancel(id);
         state
             .slots
             .fail(self.slot, local("the request was cancelled"));
         if cancelled {
-            state.flush(&shared.socket);
+            if unheard {
+                state.doubt();
+            }
+            state.flush();
             shared.ring_if_needed(state);
         } else if shared.is_ours() {
             shared.end(state, "the connection was closed to cancel a request");
@@ -235,7 +247,7 @@ impl Exchange {
         let id = slot.id(self.slot);
         let State { link, slots, .. } = state;
         link.resume(id, slots);
-        state.flush(&self.connection.shared.socket);
+        state.flush();
         self.connection.shared.ring_if_needed(state);
     }
 

@@ -62,7 +62,7 @@ impl Exchange {
             if !state.slots.uploading.contains(&self.slot) {
                 state.slots.uploading.push(self.slot);
             }
-            state.flush(&shared.socket);
+            state.flush();
             shared.ring_if_needed(&mut state);
         }
         Ok(())
@@ -92,7 +92,7 @@ impl Exchange {
         if !state.slots.uploading.contains(&self.slot) {
             state.slots.uploading.push(self.slot);
         }
-        state.flush(&shared.socket);
+        state.flush();
         shared.ring_if_needed(&mut state);
         Ok(())
     }

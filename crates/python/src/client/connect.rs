@@ -4,19 +4,27 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use trilane_client::{ConnectOptions, Connection, Proxy, ProxyProtocol, Version};
+use trilane_client::{ConnectOptions, Connecting, Connection, Proxy, ProxyProtocol, Version};
 
+use super::connecting::PyConnecting;
 use super::connection::PyConnection;
 use super::fields::Given;
 use super::tls::{self, PyTls};
 use super::{errors, waiting};
+
+/// What is connected: a connection, or one that is being made.
+#[derive(IntoPyObject)]
+pub(crate) enum Connected {
+    Made(PyConnection),
+    Begun(PyConnecting),
+}
 
 /// The arguments are documented in the stub.
 #[pyfunction]
 #[pyo3(signature = (
     host, port, *, scheme = "https", versions = None, tls = None, server_name = None, timeout = None,
     source = None, proxy = None, race = 0.25, unix = None, driven = false,
-    proxy_scheme = "http", proxy_auth = None, addresses = None, ech = None,
+    proxy_scheme = "http", proxy_auth = None, addresses = None, ech = None, wait = true,
 ))]
 #[expect(clippy::too_many_arguments, reason = "named in Python")]
 pub(crate) fn connect(
@@ -37,7 +45,8 @@ pub(crate) fn connect(
     proxy_auth: Option<(Vec<u8>, Vec<u8>)>,
     addresses: Option<Vec<IpAddr>>,
     ech: Option<Vec<u8>>,
-) -> PyResult<PyConnection> {
+    wait: bool,
+) -> PyResult<Connected> {
     let secure = is_secure(py, scheme)?;
     let versions = versions_of(py, versions, secure)?;
     let tls = match tls {
@@ -63,7 +72,13 @@ pub(crate) fn connect(
         addresses,
         ech,
     };
-    waiting::wait(py, |patience| Connection::connect(&options, patience)).map(PyConnection::new)
+    if wait {
+        return waiting::wait(py, |patience| Connection::connect(&options, patience))
+            .map(|connection| Connected::Made(PyConnection::new(connection)));
+    }
+    py.detach(|| Connecting::begin(options))
+        .map(|connecting| Connected::Begun(PyConnecting::new(connecting)))
+        .map_err(|error| errors::raised(py, &error))
 }
 
 pub(super) fn is_secure(py: Python<'_>, scheme: &str) -> PyResult<bool> {

@@ -78,6 +78,11 @@ impl PyConnection {
     }
 
     #[getter]
+    fn is_silent(&self, py: Python<'_>) -> bool {
+        quick(py, &self.0, || self.0.is_silent())
+    }
+
+    #[getter]
     fn outstanding(&self, py: Python<'_>) -> usize {
         quick(py, &self.0, || self.0.outstanding())
     }
@@ -186,7 +191,7 @@ impl PyConnection {
 
     fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
         self.0.fileno().ok_or_else(|| {
-            let message = "a connection in memory has no socket: use receive() and output()";
+            let message = "a connection that was closed has no socket, nor has one in memory";
             errors::mistake(py, message)
         })
     }

@@ -229,6 +229,11 @@ impl PyExchange {
     }
 
     #[getter]
+    fn quiet(&self, py: Python<'_>) -> f64 {
+        self.look(py, |exchange| exchange.quiet()).as_secs_f64()
+    }
+
+    #[getter]
     fn unread(&self, py: Python<'_>) -> usize {
         self.look(py, |exchange| exchange.unread())
     }

@@ -6,6 +6,7 @@
 
 mod buffer;
 pub(crate) mod connect;
+pub(crate) mod connecting;
 pub(crate) mod connection;
 pub(crate) mod decoder;
 mod errors;

@@ -304,6 +304,11 @@ impl Connection {
         read
     }
 
+    /// Sends a PING (RFC 9000 §19.2), which the peer acknowledges where it is there.
+    pub fn ping(&mut self) {
+        self.inner.ping();
+    }
+
     /// Ends the connection with an application's error code (RFC 9114 §8.1). Nothing more is
     /// reported; one more `transmit` tells the peer.
     pub fn close(&mut self, now: Instant, code: u64, reason: &'static str) {

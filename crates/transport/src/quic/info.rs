@@ -98,6 +98,8 @@ pub struct Stats {
     pub received_datagrams: u64,
     /// Bytes of UDP payload received.
     pub received_bytes: u64,
+    /// ACK frames received.
+    pub received_acks: u64,
     /// ACK frames sent.
     pub sent_acks: u64,
     /// ACK_FREQUENCY frames sent: none where the peer does not know them.
@@ -122,6 +124,7 @@ impl From<ConnectionStats> for Stats {
             sent_bytes: stats.udp_tx.bytes,
             received_datagrams: stats.udp_rx.datagrams,
             received_bytes: stats.udp_rx.bytes,
+            received_acks: stats.frame_rx.acks,
             sent_acks: stats.frame_tx.acks,
             sent_ack_frequency: stats.frame_tx.ack_frequency,
             received_stream_frames: stats.frame_rx.stream,

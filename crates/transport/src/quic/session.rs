@@ -124,6 +124,11 @@ impl H3Session {
         result
     }
 
+    /// See [`Connection::ping`].
+    pub fn ping(&mut self) {
+        self.quic.ping();
+    }
+
     /// Writes streamed content; see [`h3::Connection::write`].
     pub fn write(&mut self, stream: StreamId, bytes: &[u8]) -> usize {
         self.h3

@@ -37,6 +37,8 @@ class Call:
     """Its place in the queue."""
     entry: Entry[Link] | None = None
     """The lease of its connection, until it is given back."""
+    used: Entry[Link] | None = None
+    """The connection that it was on last."""
     link: Link | None = None
     exchange: Exchange | None = None
     sending: asyncio.Future[None] | None = None
@@ -68,6 +70,16 @@ class Call:
         """What its task waits for first: the head, the end of what is short, or a 1xx response."""
         if self.told is not None:
             self.wanted = INFORMATIONAL
+
+    def patience(self, exchange: Exchange) -> float | None:
+        """How long to wait for more of the response, where its task takes what comes at once.
+
+        That counts from the last bytes: they may have come while more than they was waited for.
+        """
+        seconds = self.timeouts.read
+        if seconds is None or not self.whole:
+            return seconds
+        return max(0.0, seconds - exchange.quiet)
 
     @property
     def is_sending(self) -> bool:
@@ -133,7 +145,7 @@ class Call:
         outcome = ticket.outcome
         if isinstance(outcome, Entry):
             # At once: the router goes on for as long as the connection says that it has room.
-            self.entry = outcome
+            self.entry = self.used = outcome
             if self.submit(outcome.connection):
                 self.listen()
             else:

@@ -82,6 +82,11 @@ class Link:
         return 0 if self.parked else self.connection.capacity
 
     @property
+    def is_silent(self) -> bool:
+        """Whether its peer has not shown that it is there since a request was given up."""
+        return self._descriptor >= 0 and self.connection.is_silent
+
+    @property
     def is_closing(self) -> bool:
         """Whether it takes no more requests, now or later."""
         return self._descriptor < 0 or self.connection.is_closing
@@ -169,6 +174,8 @@ class Link:
             waits.clear()
         self._duplex.clear()
         self._ended(self)
+        # The entry has the link: nobody is to wait for the garbage collector.
+        self.entry = None
 
     def _flush(self) -> None:
         self._flush_due = False

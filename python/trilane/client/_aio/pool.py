@@ -10,28 +10,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TypeVar, TypeVarTuple
 
-from trilane._core import HEAD, Connection, Exchange, Tls, connect
+from trilane._core import HEAD, Connection, Exchange, Tls
 from trilane.client._flow import log
 from trilane.client._flow.origins import Origin
-from trilane.client._flow.resolving import opened
 from trilane.client._flow.routes import Attempt, Entry, Policy
 from trilane.client._flow.routing import Router
 from trilane.client._flow.timeouts import pool_timeout, response_timeout
 from trilane.client.errors import ClientClosed, Error
 
 from .call import Call
+from .connecting import Opener
 from .deadlines import Deadlines, Limit, clock_of
 from .link import Link
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
-# Connections that are opened at once; more attempts wait for a thread.
-_THREADS = 32
 # A wait that has this many seconds left has none: timers are as late as that.
 _GRAIN = 0.02
 
@@ -46,7 +42,7 @@ class Pool:
         tls: Callable[[], Tls],
         source: tuple[str, int] | None = None,
     ) -> None:
-        """`tls` is called in a thread, before each connection that needs it.
+        """`tls` is called before each connection that needs it.
 
         `source` is the local address to connect from.
         """
@@ -55,11 +51,9 @@ class Pool:
         self.router: Router[Link] = Router(policy)
         self.queued = 0
         """Calls that wait for a connection with room."""
-        self._tls = tls
-        self._source = source
         self._deadlines = Deadlines(loop)
         self._connecting: dict[Attempt, Call] = {}
-        self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="trilane-connect")
+        self._opener = Opener(loop, policy, tls, source)
 
     def limit(self, seconds: float | None) -> Limit | None:
         """A clock for waits."""
@@ -139,7 +133,7 @@ class Pool:
                 if outcome.idle and not link.connection.is_alive():
                     self.router.release(outcome, now, reusable=False)
                     continue
-                call.entry = outcome
+                call.entry = call.used = outcome
                 call.future = None
                 if not call.submit(link):
                     self.park(call, link)
@@ -175,7 +169,13 @@ class Pool:
         timeouts = call.timeouts
         if call.exchange is not None and call.link is not None:
             if call.whole and call.exchange.watch(HEAD):
-                return  # It does come: reading the rest has a limit for each wait.
+                # It does come: reading the rest has a limit for each wait.
+                left = call.patience(call.exchange)
+                if left is not None and left > _GRAIN and not timeouts.is_over():
+                    call.future = call.link.expect(call.exchange, call.wanted, reads=True)
+                    if call.future is not None:
+                        call.clock(self.limit(round(left, 2)))
+                return
             if not call.is_sending or timeouts.is_over():
                 origin, method = str(call.route.origin), call.request.method
                 raise response_timeout(origin, method, timeouts.read, call.exchange.stream_id)
@@ -195,30 +195,14 @@ class Pool:
         call.clock(self.limit(None if allowed is None else round(allowed - waited, 2)))
 
     def open(self, attempt: Attempt, call: Call) -> None:
-        """Open a connection in a thread; `call` takes it, unless it has given up until then."""
+        """Open a connection; `call` takes it, unless it has given up until then."""
         self._connecting[attempt] = call
         if call.on_step is not None:
             call.on_step("connect", attempt)
-        self._executor.submit(self._connect, attempt, attempt.timeout(call.timeouts))
-
-    def _connect(self, attempt: Attempt, timeout: float | None) -> None:
-        """In a thread: connect and tell the loop."""
-        outcome: Connection | Exception
-        try:
-            tls = self._tls() if attempt.needs_tls else None
-            way = partial(connect, tls=tls, source=self._source, driven=True)
-            outcome = opened(attempt, self.router.policy, way, timeout)
-        except Exception as error:  # noqa: BLE001 # it is raised in the task that waits
-            outcome = error
-        try:
-            self.loop.call_soon_threadsafe(self._connected, attempt, outcome)
-        except RuntimeError:
-            # The loop was closed meanwhile; nobody waits.
-            if isinstance(outcome, Connection):
-                outcome.close()
+        self._opener.open(attempt, attempt.timeout(call.timeouts), self._connected)
 
     def _connected(self, attempt: Attempt, outcome: Connection | Exception) -> None:
-        """The attempt has ended; in the loop again."""
+        """The attempt has ended."""
         call = self._connecting.pop(attempt, None)
         waits = call is not None and call.future is not None and not call.future.done()
         now = self._time()
@@ -248,7 +232,7 @@ class Pool:
                 self.park(call, link)
             link.entry = entry = self.router.opened(attempt, link, now)
             if call is not None and waits:
-                call.entry = entry
+                call.entry = call.used = entry
                 if submitted:
                     call.listen()
             else:
@@ -280,7 +264,7 @@ class Pool:
             call = link.parked.popleft()
             entry, future = call.entry, call.future
             if entry is not None and future is not None and not future.done():
-                call.entry = call.link = None
+                call.entry = call.used = call.link = None
                 self.router.release(entry, self._time(), reusable=not link.is_closing)
                 call.wake()  # It begins again.
         self.discard()
@@ -351,9 +335,14 @@ class Pool:
         self.router.misdirected(entry, self._time())
         self.discard()
 
+    def answered(self, entry: Entry[Link]) -> None:
+        """The alternative has answered for the first time."""
+        self.router.answered(entry)
+
     def broken(self, entry: Entry[Link]) -> None:
-        """A connection died under a request."""
+        """The alternative has failed."""
         self.router.broken(entry, self._time())
+        self.discard()
 
     def discard(self) -> None:
         """Close what has left the router."""
@@ -364,7 +353,7 @@ class Pool:
         """Close every connection; calls that wait get ClientClosed. Idempotent."""
         self.router.close(abort=True)
         self.discard()
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._opener.close()
         connecting, self._connecting = self._connecting, {}
         for call in connecting.values():
             call.fail(ClientClosed("the client was closed while a request waited"))

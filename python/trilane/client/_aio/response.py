@@ -303,7 +303,7 @@ class AsyncResponse(BaseResponse):
         try:
             while (future := self._link.expect(exchange, DATA, reads=True)) is not None:
                 # While content of the request is on its way, the limit of writing counts.
-                if await call.pool.wait(future, call.timeouts.read):
+                if await call.pool.wait(future, call.patience(exchange)):
                     continue
                 if not call.is_sending or call.timeouts.is_over():
                     raise ReadTimeout  # noqa: TRY301 - `_give_up` says of what

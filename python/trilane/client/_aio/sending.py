@@ -38,13 +38,13 @@ async def send(pool: Pool, prepared: Prepared, *, whole: bool) -> AsyncResponse:
         except Error as error:
             if how.on_step is not None:
                 how.on_step("failed", error)
-            if call.link is None or call.link.entry is None:
+            if call.used is None:
                 raise  # There was no connection: the router has tried what there was to try.
             sent = call.exchange is not None
-            wait = failed(pool, call.link.entry, error, request, attempts, sent=sent)
+            wait = failed(pool, call.used, error, request, attempts, sent=sent)
             if wait is None:
                 raise
-            log.again(request, call.link.entry, error, attempts)
+            log.again(request, call.used, error, attempts)
             await call.stopped()
             # Also where the wait is 0: the loop may have to see the end of a connection.
             await pool.sleep(wait)

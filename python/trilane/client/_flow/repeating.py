@@ -14,11 +14,13 @@ from trilane.client.errors import (
     ConnectFailed,
     GoAway,
     PoolTimeout,
+    ReadTimeout,
     RemoteError,
     StreamReset,
     Timeout,
     TotalTimeout,
     VersionUnavailable,
+    WriteTimeout,
 )
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE
 MOST_ATTEMPTS: Final = 16
 """How often one request is sent at most, all in all."""
 _AT_ONCE: Final = 2
+_CALM_DOWN: Final = frozenset({0xB, 0x107})
+"""ENHANCE_YOUR_CALM (RFC 9113 §7) and H3_EXCESSIVE_LOAD (RFC 9114 §8.1)."""
 _MISDIRECTED: Final = 421
 _FIRST_PAUSE_S: Final = 0.005
 _LONGEST_PAUSE_S: Final = 0.25
@@ -44,8 +48,11 @@ class Pool(Protocol[Connection]):
     def misdirected(self, entry: Entry[Connection]) -> None:
         """The alternative answered 421."""
 
+    def answered(self, entry: Entry[Connection]) -> None:
+        """The alternative has answered for the first time."""
+
     def broken(self, entry: Entry[Connection]) -> None:
-        """A connection died under a request."""
+        """The alternative has failed."""
 
 
 class Retries:
@@ -224,8 +231,11 @@ def failed(
     """
     if error is request.raised:
         return None
-    # One that ended before it was given the request may have lain idle for too long.
-    if sent and isinstance(error, errors.ConnectionClosed):
+    # One that ended before it was given the request may have lain idle for too long. One that has
+    # never answered may be broken in any way, while the origin itself is sound.
+    if (sent and isinstance(error, errors.ConnectionClosed)) or (
+        not entry.answered and isinstance(error, RemoteError | ReadTimeout | WriteTimeout)
+    ):
         pool.broken(entry)
     if not permits(error, request.method, sent=sent) and not (
         request.method in IDEMPOTENT and _has_ended(entry, error)
@@ -233,6 +243,9 @@ def failed(
         return None
     if not request.replayable or attempts >= MOST_ATTEMPTS:
         return None
+    if isinstance(error, RemoteError) and error.error_code in _CALM_DOWN:
+        # More connections would be more of what it complains of: who wants that has `retries`.
+        return _LONGEST_PAUSE_S if attempts == 1 else None
     if attempts <= _AT_ONCE:
         return 0.0
     # A peer that refuses again and again is busy: leave it some time.
@@ -264,7 +277,11 @@ def passes_over(
     Only an alternative can be given up for it (RFC 9110 §15.5.20); where the origin itself says so,
     it is the response. A server may name another alternative each time, so there is an end to it.
     """
-    if entry.alternative is None or status != _MISDIRECTED:
+    if entry.alternative is None:
+        return False
+    if status != _MISDIRECTED:
+        if not entry.answered:
+            pool.answered(entry)
         return False
     pool.misdirected(entry)
     return request.replayable and attempts < MOST_ATTEMPTS

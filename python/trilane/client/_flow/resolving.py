@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from trilane.client._flow.timeouts import connect_timeout
 from trilane.client.errors import Error, ResolveError
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ None, or no such key: the system's resolver is asked. Where it has a method `add
 called with a host for which no records are wanted: a record's target, a proxy, a URL without TLS.
 """
 Opened = TypeVar("Opened")
+Way: TypeAlias = "dict[str, Any]"
+"""Arguments of `_core.connect` for one place."""
 
 
 def opened(
@@ -30,33 +33,83 @@ def opened(
 ) -> Opened:
     """What `connect` gives for an attempt, at the first place where that succeeds.
 
-    In a thread that may wait: the resolver is the caller's. `connect` is `_core.connect` with what
-    does not depend on the place; all places together have `timeout` seconds.
+    In a thread that may wait. `connect` is `_core.connect` with what does not depend on the place;
+    the resolver and all places together have `timeout` seconds.
 
     Raises:
         ResolveError: there is no address, or what was given is none.
+        ConnectTimeout: the resolver took all of the time.
         Error: as `connect`, for the last place.
     """
-    ways = list(_ways(attempt, policy))
-    if len(ways) == 1:
-        return connect(**ways[0], timeout=timeout)
+    if timeout is None or not may_wait(attempt, policy):
+        places, left = ways(attempt, policy), timeout
+        until = None if timeout is None else monotonic() + timeout
+    else:
+        until = monotonic() + timeout
+        places = _within(timeout, attempt, policy)
+        left = max(until - monotonic(), 0.0)
+    while True:
+        place = places.pop(0)
+        try:
+            return connect(**place, timeout=share_of(left, others=len(places)))
+        except Error:
+            if not places:
+                raise
+        left = None if until is None else max(until - monotonic(), 0.0)
+
+
+def may_wait(attempt: Attempt, policy: Policy) -> bool:
+    """Whether `ways` calls a function of the caller's, which may take its time."""
+    resolver = policy.resolver
+    return resolver is not None and attempt.unix is None and not isinstance(resolver, Mapping)
+
+
+def share_of(left: float | None, *, others: int) -> float | None:
+    """Of the seconds that are left, how many a place may take that has others behind it."""
+    if not others:
+        return left
     from trilane.client._flow.records import share  # noqa: PLC0415 - only with records
 
-    until = None if timeout is None else monotonic() + timeout
-    while True:
-        way = ways.pop(0)
-        left = None if until is None else max(until - monotonic(), 0.0)
+    return share(left, others=others)
+
+
+def _within(seconds: float, attempt: Attempt, policy: Policy) -> list[Way]:
+    """`ways` in a thread of its own: a resolver that takes too long is not waited for."""
+    import contextvars  # noqa: PLC0415 - only with resolver=
+    import threading  # noqa: PLC0415
+
+    found: list[list[Way] | BaseException] = []
+    done = threading.Event()
+
+    def ask() -> None:
         try:
-            return connect(**way, timeout=share(left, others=len(ways)))
-        except Error:
-            if not ways:
-                raise
+            found.append(ways(attempt, policy))
+        except BaseException as error:  # noqa: BLE001 - it is raised in the thread that waits
+            found.append(error)
+        done.set()
+
+    run = contextvars.copy_context().run
+    threading.Thread(target=run, args=(ask,), daemon=True, name="trilane-resolve").start()
+    if not done.wait(seconds):
+        raise connect_timeout(str(attempt.route.origin), seconds)
+    answer = found[0]
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
 
 
-def _ways(attempt: Attempt, policy: Policy) -> Iterable[dict[str, Any]]:
-    """Arguments of `_core.connect` for each place that is tried, in their order."""
+def ways(attempt: Attempt, policy: Policy) -> list[Way]:
+    """Where the attempt goes: the places in the order in which they are tried.
+
+    Raises:
+        ResolveError: there is no address, or what was given is none.
+    """
+    return list(_ways(attempt, policy))
+
+
+def _ways(attempt: Attempt, policy: Policy) -> Iterable[Way]:
     resolver = policy.resolver
-    options: dict[str, Any] = {**attempt.options()}
+    options: Way = {**attempt.options()}
     if resolver is None or attempt.unix is not None:
         return [options]
     tunnel = attempt.tunnel
@@ -78,7 +131,7 @@ def _ways(attempt: Attempt, policy: Policy) -> Iterable[dict[str, Any]]:
 
 def _served(
     attempt: Attempt, policy: Policy, resolver: Resolver, options: dict[str, Any]
-) -> Iterable[dict[str, Any]]:
+) -> Iterable[Way]:
     """The places of which HTTPS records tell, and at last the one that the URL names."""
     host = attempt.host
     addresses, records = first = _answer(resolver, host, attempt.port)

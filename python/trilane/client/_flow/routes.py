@@ -46,6 +46,10 @@ class Pooled(Protocol):
         """Whether it takes no more requests, now or later."""
 
     @property
+    def is_silent(self) -> bool:
+        """Whether its peer has not shown that it is there since a request was given up."""
+
+    @property
     def facts(self) -> Facts:
         """Both of its ends, and what making it took."""
 
@@ -258,12 +262,22 @@ class Entry(Generic[Connection]):
         """Whether nobody used it when it was handed out: it may have been closed meanwhile."""
         self.idle_since = now
         self.retired = False
+        self.answered = self.alternative is None
+        """Whether a response has come, for an alternative: it works then."""
+        self.suspended = False
+        """Whether the alternative is left alone because of this connection."""
         self.exhausted = False
         """Whether it said `Full` in spite of its capacity: QUIC grants streams in its own time."""
         self.opener = 0
         """Thread that opened it, until that has sent its request; for the blocking pool."""
         self.inherited = False
         """For the owner: whether it belongs to the process that this one was forked from."""
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether it takes another request, though nobody saw the end of the last one."""
+        connection = self.connection
+        return not connection.is_closing and (self.shared or connection.capacity > 0)
 
     def is_reusable(self, *, complete: bool) -> bool:
         """Whether it takes other requests after one that has ended, `complete` or given up."""
@@ -273,13 +287,15 @@ class Entry(Generic[Connection]):
 class Ticket(Generic[Connection]):
     """A place in the queue."""
 
-    __slots__ = ("group", "outcome", "wake")
+    __slots__ = ("group", "outcome", "taken", "wake")
 
     def __init__(self, group: Group[Connection], wake: Callable[[], object]) -> None:
         self.group = group
         self.wake = wake
         self.outcome: Entry[Connection] | Attempt | Error | None = None
         """Set before `wake` is called."""
+        self.taken = False
+        """For the owner: whether it has taken the outcome, which `Router.recount` asks."""
 
     @property
     def connecting(self) -> bool:

@@ -40,7 +40,8 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final, Generic
 
 from trilane.client._flow import altsvc
@@ -109,9 +110,7 @@ class Router(Generic[Connection]):
 
     def wait(self, route: Route, wake: Callable[[], object]) -> Ticket[Connection]:
         """A place at the end of the queue; `wake` is called, inside a call of the router, once."""
-        group = self._groups.get(route)
-        if group is None:
-            group = self._groups[route] = Group(route)
+        group = self._group(route)
         ticket = Ticket(group, wake)
         group.waiting.append(ticket)
         self._waiting += 1
@@ -143,13 +142,12 @@ class Router(Generic[Connection]):
         self._entries[entry] = None
         if entry.version == "h3":
             group.shared.insert(0, entry)
-            if attempt.alternative is not None:
-                self.alternatives.works(attempt.route.origin, attempt.alternative)
         else:
             if attempt.alternative is not None:
                 # TCP won in spite of HTTP/3's head start.
                 self.alternatives.broken(attempt.route.origin, attempt.alternative, now)
                 entry.alternative = None
+                entry.answered = True
             group.connect_s = now - attempt.began
             if entry.shared:
                 group.shared.append(entry)
@@ -193,6 +191,9 @@ class Router(Generic[Connection]):
                 self._drained(entry, now)
             return
         entry.exhausted = False
+        if not entry.answered and entry.connection.is_silent:
+            self.broken(entry, now)
+            return
         group = self._groups[entry.route]
         if not reusable or (not entry.leases and entry.connection.is_closing):
             self._retire(group, entry, now)
@@ -214,16 +215,75 @@ class Router(Generic[Connection]):
         entry.exhausted = entry.leases > 0
         return not entry.exhausted
 
-    def broken(self, entry: Entry[Connection], now: float) -> None:
-        """A connection to an alternative died under a request: leave the alternative alone."""
+    def answered(self, entry: Entry[Connection]) -> None:
+        """An alternative gave its first response: its failures before that are forgotten."""
+        entry.answered = True
         if entry.alternative is not None:
-            self.alternatives.broken(entry.route.origin, entry.alternative, now)
+            self.alternatives.works(entry.route.origin, entry.alternative)
+
+    def broken(self, entry: Entry[Connection], now: float) -> None:
+        """An alternative has failed: leave it alone, and give its connection no more requests."""
+        # Of many requests that fail with one connection, the first says it.
+        if entry.alternative is None or entry.suspended:
+            return
+        entry.suspended = True
+        self.alternatives.broken(entry.route.origin, entry.alternative, now)
+        if not entry.retired:
+            self._retire(self._groups[entry.route], entry, now)
 
     def misdirected(self, entry: Entry[Connection], now: float) -> None:
         """The alternative answered 421: it takes no more requests and is forgotten."""
         if entry.alternative is not None and not entry.retired:
             self.alternatives.misdirected(entry.route.origin, entry.alternative, now)
             self._retire(self._groups[entry.route], entry, now)
+
+    def recount(
+        self, leases: Mapping[Entry[Connection], int], attempts: AbstractSet[Attempt], now: float
+    ) -> None:
+        """Let all that is known follow anew from the connections, after an interrupted decision.
+
+        `leases` says how many there are of each connection, and `attempts` which are still made.
+        """
+        if self.is_closed:
+            return
+        self._attempts &= attempts
+        for group in self._groups.values():
+            group.count = group.draining = group.opening = 0
+            group.probing = False
+            group.free, group.shared = [], []
+        for attempt in self._attempts:
+            group = self._group(attempt.route)
+            group.count += 1
+            group.opening += not attempt.alone
+            group.probing = group.probing or attempt.alone
+        for entry in list(self._entries):
+            group = self._group(entry.route)
+            entry.leases = leases.get(entry, 0)
+            entry.retired = entry.retired or not (entry.leases or entry.is_at_rest)
+            if entry.retired:
+                group.draining += 1
+                if not entry.leases:
+                    self._drained(entry, now, grant=False)
+                continue
+            group.count += 1
+            if entry.shared:
+                group.shared.append(entry)
+            elif not entry.leases:
+                group.free.append(entry)
+        self._requeue(now)
+
+    def _requeue(self, now: float) -> None:
+        """Let those wait who have not taken what they were given, and give it to them."""
+        groups = list(self._groups.values())
+        for group in groups:
+            group.shared.sort(key=lambda entry: entry.version != "h3")
+            group.waiting = deque(ticket for ticket in group.waiting if not ticket.taken)
+            for ticket in group.waiting:
+                ticket.outcome = None
+        self._waiting = sum(len(group.waiting) for group in groups)
+        for group in groups:
+            self._grant(group, now)
+            self._forget(group)
 
     def close(self, *, abort: bool = False) -> None:
         """Take no more requests; calls that wait get ClientClosed. Idempotent.
@@ -384,7 +444,10 @@ class Router(Generic[Connection]):
     def _room(self, group: Group[Connection], now: float, *, evict: bool = True) -> bool:
         """Whether the limits allow another connection, perhaps instead of one that lies idle."""
         if group.count >= self.policy.max_per_origin:
-            return False
+            silent = [one for one in group.shared if not one.leases and one.connection.is_silent]
+            if not silent or not evict:
+                return False
+            self._retire(group, silent[0], now, grant=False)
         if len(self._entries) + len(self._attempts) < self.policy.max_connections:
             return True
         if not evict:
@@ -398,6 +461,12 @@ class Router(Generic[Connection]):
         if other is not group:
             self._forget(other)
         return True
+
+    def _group(self, route: Route) -> Group[Connection]:
+        group = self._groups.get(route)
+        if group is None:
+            group = self._groups[route] = Group(route)
+        return group
 
     def _ended(self, attempt: Attempt) -> Group[Connection]:
         self._attempts.remove(attempt)
@@ -448,10 +517,12 @@ class Router(Generic[Connection]):
             outcome = self._decide(group, now)
             if outcome is None:
                 return
-            ticket = group.waiting.popleft()
-            self._waiting -= 1
+            # In this order: one that is interrupted is found by `recount`.
+            ticket = group.waiting[0]
             ticket.outcome = outcome
             ticket.wake()
+            group.waiting.popleft()
+            self._waiting -= 1
 
     def _forget(self, group: Group[Connection]) -> None:
         if group.is_empty and self._groups.get(group.route) is group:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from sys import is_finalizing
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from trilane.client._flow.head import Past
@@ -274,12 +273,6 @@ class Response(BaseResponse):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:
-        # A daemon thread ends where it stands when the interpreter does, with the locks that it
-        # holds: a thread that takes one then waits forever.
-        if self._sent is not None and not is_finalizing():
-            self._sent.end()
 
     def drain(self, most: int) -> None:
         """Read up to so many bytes, for the connection's sake, and close. It raises nothing."""

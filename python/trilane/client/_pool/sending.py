@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from sys import is_finalizing
 from threading import get_ident
 from typing import Final
 
@@ -19,7 +20,7 @@ from trilane.client._flow.routes import Entry
 from trilane.client._flow.timeouts import pool_timeout, response_timeout, write_timeout
 from trilane.client._flow.uploading import is_answered
 from trilane.client._flow.watching import Hook, Watch, Watched
-from trilane.client._pool.leasing import Pool
+from trilane.client._pool.leasing import Lease, Pool
 from trilane.client._pool.response import Response
 from trilane.client._pool.uploading import Uploading
 from trilane.client._uploading import is_wanted, upload
@@ -27,6 +28,21 @@ from trilane.client.errors import Error, Full, ReadTimeout, WriteTimeout
 
 _GRANT_S: Final = 0.005
 """How often a connection is looked at whose peer grants no stream."""
+
+
+class _Cancels:
+    """Cancels an exchange when nobody reads it any more: the thread that sends has it too."""
+
+    __slots__ = ("_exchange",)
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:
+        # A daemon thread ends where it stands when the interpreter does, with the locks that it
+        # holds: a thread that takes one then waits forever.
+        if not is_finalizing():
+            self._exchange.cancel()
 
 
 class Sent:
@@ -41,19 +57,21 @@ class Sent:
     """Whether its content is sent while the response is read."""
     uploading: Uploading | None = None
     """What sends it then."""
+    _cancels: _Cancels | None = None
 
     def __init__(
         self,
         pool: Pool,
         prepared: Prepared,
-        entry: Entry[Connection],
+        lease: Lease,
         exchange: Exchange | Early,
         attempts: int,
         began: float,
     ) -> None:
         self.pool = pool
         self.prepared = prepared
-        self.entry = entry
+        self.lease = lease
+        self.entry = lease.entry
         self.exchange = exchange
         self.attempts = attempts
         """How often it was tried, this time counted."""
@@ -98,7 +116,7 @@ class Sent:
             exchange.cancel()
             if uploading is not None:
                 uploading.stop(repeats=repeats and self.prepared.request.replayable)
-        self.pool.give_back(entry, reusable=entry.is_reusable(complete=complete))
+        self.pool.give_back(self.lease, reusable=entry.is_reusable(complete=complete))
 
 
 def send(pool: Pool, prepared: Prepared, *, duplex: bool = False) -> Response:
@@ -154,9 +172,10 @@ def begin(  # noqa: C901 - one attempt after another
     watched, timed = how.watched, False
     deadline, on_step = None, how.on_step
     while True:
-        entry = pool.lease(how.route, how.limits, wait=wait, on_step=on_step)
-        if entry is None:
+        lease = pool.lease(how.route, how.limits, wait=wait, on_step=on_step)
+        if lease is None:
             return None
+        entry = lease.entry
         sent = None
         try:
             if watched is not None:
@@ -165,7 +184,7 @@ def begin(  # noqa: C901 - one attempt after another
                 watched.submitting(entry.facts if opened else None)
                 entry.opener = 0
             exchange = request.submit(entry.connection, entry.alt_used, timed=timed)
-            sent = Sent(pool, prepared, entry, exchange, attempts + 1, began)
+            sent = Sent(pool, prepared, lease, exchange, attempts + 1, began)
             if duplex:
                 sent.duplex = True
             if on_step is not None:
@@ -174,11 +193,11 @@ def begin(  # noqa: C901 - one attempt after another
                 _send_content(sent, exchange)
         except BaseException as error:
             if sent is None and isinstance(error, Full):
-                deadline = _leave_a_moment(pool, how, entry, deadline)
+                deadline = _leave_a_moment(pool, how, lease, deadline)
                 continue
             attempts += 1
             if sent is None:
-                pool.give_back(entry, reusable=not entry.connection.is_closing)
+                pool.give_back(lease, reusable=not entry.connection.is_closing)
             else:
                 sent.end()
             if not _again(pool, how, entry, error, request, attempts, sent=sent is not None):
@@ -242,12 +261,10 @@ def _finish(sent: Sent) -> Response:
         sent = following
 
 
-def _leave_a_moment(
-    pool: Pool, how: How, entry: Entry[Connection], deadline: float | None
-) -> float | None:
+def _leave_a_moment(pool: Pool, how: How, lease: Lease, deadline: float | None) -> float | None:
     """Return when a connection that took no request may be asked again; until when that goes on."""
     # Other threads took the last streams, or the peer grants none yet.
-    if not pool.full(entry):
+    if not pool.full(lease):
         return deadline
     now = time.monotonic()
     if deadline is None:
@@ -255,7 +272,7 @@ def _leave_a_moment(
         deadline = math.inf if limit is None else now + limit
     if now > deadline:
         raise pool_timeout(str(how.route.origin), how.limits.pool) from None
-    entry.connection.is_alive()  # It looks at the socket, where the grant may lie.
+    lease.entry.connection.is_alive()  # It looks at the socket, where the grant may lie.
     time.sleep(_GRANT_S)
     return deadline
 
@@ -296,6 +313,7 @@ def _send_content(sent: Sent, exchange: Exchange) -> None:
     if sent.duplex:
         if is_wanted(exchange, request, how.limits.read):
             sent.uploading = Uploading(exchange, request, how.limits)
+            sent._cancels = _Cancels(exchange)  # noqa: SLF001 - of this module
         return
     early = Early(exchange, address.url, how.bounds.whole)
     try:

@@ -303,9 +303,10 @@ def _await_settings(pool: Pool, prepared: Prepared) -> None:
     A connection refuses it until then, and a second one would not know earlier.
     """
     how = prepared.how
-    entry = pool.lease(how.route, how.limits)
-    if entry is None:
+    lease = pool.lease(how.route, how.limits)
+    if lease is None:
         return
+    entry = lease.entry
     connection, limit = entry.connection, how.limits.connect
     until = None if limit is None else time.monotonic() + limit
     try:
@@ -314,4 +315,4 @@ def _await_settings(pool: Pool, prepared: Prepared) -> None:
                 break
             time.sleep(_GRANT_S)
     finally:
-        pool.give_back(entry, reusable=not connection.is_closing)
+        pool.give_back(lease, reusable=not connection.is_closing)
