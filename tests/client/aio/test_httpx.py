@@ -98,7 +98,16 @@ def test_the_same_under_httpx2(server: Peer) -> None:
     script = HERE / "httpx2_script.py"
     path = os.pathsep.join(map(str, (ROOT / "python", ROOT / "tests")))
     done = subprocess.run(
-        [interpreter(script), "-W", "error", script, server.bases["h2"], str(server.ca)],
+        [
+            interpreter(script),
+            "-W",
+            "error",
+            "-W",
+            "ignore:verify=False",
+            script,
+            server.bases["h2"],
+            str(server.ca),
+        ],
         env=os.environ | {"PYTHONPATH": path},
         capture_output=True,
         text=True,

@@ -206,7 +206,7 @@ ENDINGS = {
         import socket
         silent = socket.create_server(("127.0.0.1", 0))
         async def main():
-            client = AsyncClient(verify=False, timeout=1.0)
+            client = AsyncClient(verify=ca, timeout=1.0)
             url = f"https://127.0.0.1:{silent.getsockname()[1]}/"
             asyncio.create_task(client.get(url))
             return await asyncio.to_thread(silent.accept)
