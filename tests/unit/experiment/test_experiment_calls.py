@@ -155,6 +155,7 @@ def test_benchmarks_need_a_name_and_a_module(tmp_path: Path) -> None:
         ('kind = "call"', 'kind = "urls"\npaths = ["/"]', "goes with a workload of kind", False),
         ('kind = "call"', 'kind = "call"\npaths = ["/"]', 'goes with kind = "urls"', True),
         ('kind = "call"', 'kind = "call"\nmethod = "POST"', "brings its own", True),
+        ('kind = "call"', 'kind = "call"\ncheck_body = true', "brings its own", True),
         ('kind = "call"', 'kind = "call"\nbody_bytes = 5', "body: a workload of kind call", True),
         ('key = "in_flight"', 'key = "body_bytes"', "sweep.key: a workload of kind call", False),
         ('message = "grpc"', 'mesage = "grpc"', "unknown key: did you mean message?", True),

@@ -16,6 +16,8 @@ from repository import ROOT
 from trilane.lab import Experiment, asked, testbed
 from trilane.lab.analysis import stats
 from trilane.lab.clients import contenders
+from trilane.lab.clients.engine_run import EnginePlan
+from trilane.lab.clients.executor import Setting
 from trilane.lab.experiment import networks, places, vocabulary
 from trilane.lab.experiment.form import Form
 from trilane.lab.experiment.workload import ArmSpec, Workload
@@ -141,6 +143,19 @@ def test_what_is_asked_for_need_not_fit_quick(changes: dict[str, Any]) -> None:
     form = asked.chosen(asked.Wanted(whole, "published", **changes))
     kept = replace(whole, forms={"published": form}).to_dict()
     assert Experiment.from_dict(kept).forms["published"] == form
+
+
+def test_every_body_can_be_checked() -> None:
+    """Not a sample alone: FINDINGS T1."""
+    whole = Experiment.load(FOLDER / "versions.toml")
+    form = asked.chosen(asked.Wanted(whole, "fair", check_body=True))
+    plan = EnginePlan(form.arms[0], form.workload, ["/bytes/2500"], Setting("https://127.0.0.1:1"))
+    assert "--check-body" in plan.arguments(None)
+    kept = Experiment.from_dict(replace(whole, forms={"fair": form}).to_dict())
+    assert kept.forms["fair"].workload.check_body
+    sampled = asked.chosen(asked.Wanted(whole, "fair"))
+    plan = EnginePlan(form.arms[0], sampled.workload, ["/bytes/2500"], plan.setting)
+    assert "--check-body" not in plan.arguments(None)
 
 
 def _run_s(arm: ArmSpec, work: Workload) -> float:
