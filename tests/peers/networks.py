@@ -11,7 +11,7 @@ from repository import native
 
 
 @functools.cache
-def _refused() -> str | None:
+def refused() -> str | None:
     """Why there can be none; None where there can."""
     command = [native(), "network", "run", "", "--server", "true", "--client", "true"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
@@ -20,5 +20,5 @@ def _refused() -> str | None:
 
 def need() -> None:
     """Skip the test where there can be none, with what the machine lacks."""
-    if (refused := _refused()) is not None:
-        pytest.skip(refused)
+    if (reason := refused()) is not None:
+        pytest.skip(reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import multiprocessing.util
+import os
 import queue
 import signal
 import sys
@@ -27,6 +28,9 @@ _PR_SET_PDEATHSIG = 1
 
 def pool(plan: Plan, workers: int, library: Library | None = None) -> ProcessPoolExecutor:
     """Processes that end with us; with a library, each has a session of it."""
+    # A new interpreter would import what lies in the current folder, such as a typing.py; where our
+    # modules are, multiprocessing tells it.
+    os.environ["PYTHONSAFEPATH"] = "1"
     context = multiprocessing.get_context(plan.start_method)
     return ProcessPoolExecutor(
         workers, mp_context=context, initializer=_begin, initargs=(library, plan)

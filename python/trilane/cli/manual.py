@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from trilane import __version__
+from trilane.interpreter import TRILANE
 from trilane.lab.processes import supervisor
 from trilane.lab.storage.store import write_text
 
@@ -54,7 +55,7 @@ def main(arguments: list[str]) -> int:
 def _help(command: str) -> str:
     environment = {**os.environ, "COLUMNS": _WIDTH, "NO_COLOR": "1", "TERMINAL_WIDTH": _WIDTH}
     done = supervisor.finished(
-        [sys.executable, "-m", "trilane", *command.split(), "--help"],
+        [*TRILANE, *command.split(), "--help"],
         limit_s=_HELP_S,
         environment=environment,
     )

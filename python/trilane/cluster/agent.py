@@ -15,7 +15,6 @@ import json
 import os
 import shutil
 import socket
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -36,10 +35,11 @@ from trilane.cluster.frames import Frame
 from trilane.cluster.lease import Lease
 from trilane.cluster.relay import Reference
 from trilane.cluster.sending import Sender
+from trilane.interpreter import TRILANE
 from trilane.lab.processes import supervisor
 from trilane.lab.processes.supervisor import Child, ProcessFailed
 
-PROGRAM = (sys.executable, "-m", "trilane", "load")
+PROGRAM = (*TRILANE, "load")
 
 _LOOK_S = 0.1
 # The limit of a load that was told to end, from then to its reports; it has limits of its own.

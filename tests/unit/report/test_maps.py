@@ -48,11 +48,13 @@ def networks(*left_out: str) -> LabResult:
 def ended_at_once(key: SweepKey | None) -> LabResult:
     """Of a form that was interrupted before its first block: no run at any point."""
     arms = [Arm(name=name, title=name.upper(), version=name) for name in ("h1", "h2", "h3")]
-    values: list[str | float] = {"network": [*NETWORKS], "count": [10, 1000]}.get(key or "", [])
+    swept_over: dict[str, list[str | float]] = {"network": [*NETWORKS], "count": [10, 1000]}
+    values = swept_over.get(key or "", [])
     nothing = replace_observed(
         labs.observed(arms, dict.fromkeys(("h1", "h2", "h3"), 1.0)), samples=[], interrupted=True
     )
-    made = labs.lab(*((value, nothing) for value in values or [None]))
+    points: list[str | float | None] = [*values] or [None]
+    made = labs.lab(*((value, nothing) for value in points))
     swept = Swept(key=key, unit="", values=values) if key else None
     return replace(made, sweep=swept, interrupted=True)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import pickle
 import secrets
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,11 +22,12 @@ from distributed import Client
 from trilane.cluster import relay
 from trilane.cluster.simulation import recorded, stand_in
 from trilane.cluster.simulation.recorded import Recorded
+from trilane.interpreter import PYTHON
 from trilane.lab.processes import proc, supervisor
 from trilane.lab.processes.supervisor import Child
 
-_SCHEDULER = (sys.executable, "-m", "distributed.cli.dask_scheduler")
-_STAND_IN = (sys.executable, "-m", "trilane.cluster.simulation.stand_in")
+_SCHEDULER = (*PYTHON, "-m", "distributed.cli.dask_scheduler")
+_STAND_IN = (*PYTHON, "-m", "trilane.cluster.simulation.stand_in")
 _PROCESSES = 2
 _LIMIT_S = 600.0
 _TAKE_S = 0.5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
+from trilane.interpreter import TRILANE
 from trilane.lab.clients import search_run
 from trilane.lab.clients.cluster import Cluster
 from trilane.lab.clients.contender_run import RunFailed
@@ -35,7 +35,7 @@ from trilane.lab.targets.calls import DEFINITION
 if TYPE_CHECKING:
     from trilane.lab.clients.executor import Setting
 
-PROGRAM = (sys.executable, "-m", "trilane", "load")
+PROGRAM = (*TRILANE, "load")
 # Exit codes of `trilane load` that come with a result: ok, gate breached, measurement invalid.
 _WITH_RESULT = frozenset({0, 3, 4})
 _WRONG_USAGE = 2

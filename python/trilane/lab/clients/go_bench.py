@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from trilane.interpreter import TRILANE
 from trilane.lab.clients import as_run
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.observe import Ending, Watch
@@ -212,7 +212,7 @@ def run(
 
 def _environment() -> dict[str, str]:
     """That of this process, and the words that start trilane, one a line."""
-    return {**os.environ, "TRILANE": "\n".join([sys.executable, "-m", "trilane"])}
+    return {**os.environ, "TRILANE": "\n".join(TRILANE)}
 
 
 def _why(benchmark: str, code: int, said: str, errors: bytes) -> str:

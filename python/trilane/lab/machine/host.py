@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from trilane.interpreter import TRILANE
 from trilane.lab.processes import supervisor
 from trilane.lab.processes.launch import find_program
 from trilane.lab.processes.proc import Machine
@@ -76,7 +77,7 @@ class Host:
 
         None when it did not answer.
         """
-        command = [sys.executable, "-m", "trilane", "network", "check", "rtt=1ms,seed=1"]
+        command = [*TRILANE, "network", "check", "rtt=1ms,seed=1"]
         try:
             done = supervisor.finished(command, limit_s=_PATIENCE_S)
         except ProcessFailed:

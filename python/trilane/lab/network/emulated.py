@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from trilane.interpreter import TRILANE
 from trilane.lab.model.documents import Json
 from trilane.lab.model.network import Check, Did, OnNetwork
 from trilane.lab.model.validity import Reason
@@ -24,7 +24,7 @@ from trilane.lab.processes import proc, supervisor
 from trilane.lab.processes.place import Place
 from trilane.lab.processes.supervisor import Child, ProcessFailed
 
-PROGRAM = (sys.executable, "-m", "trilane", "network", "open")
+PROGRAM = (*TRILANE, "network", "open")
 CUBIC = "cubic"
 """How TCP sends where nothing else is asked for, as QUIC does."""
 _OPEN_S = 30.0

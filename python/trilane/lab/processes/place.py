@@ -10,11 +10,11 @@ from __future__ import annotations
 import base64
 import contextlib
 import pickle
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar, cast
 
+from trilane.interpreter import PYTHON
 from trilane.lab.processes import supervisor
 from trilane.lab.processes.supervisor import Child
 
@@ -22,7 +22,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 # This only ends a hang: what is done there has limits of its own.
 _ANSWER_S = 3600.0
-WORKER = (sys.executable, "-m", "trilane.lab.processes.worker")
+WORKER = (*PYTHON, "-m", "trilane.lab.processes.worker")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from trilane.interpreter import PYTHON
 from trilane.lab.processes import supervisor
 from trilane.lab.processes.supervisor import Late, NotStarted, ProcessFailed
 from trilane.lab.storage.store import cache_folder, locked, write_json
@@ -123,7 +124,7 @@ def uv_settings(environ: Mapping[str, str], pip: Mapping[str, str]) -> dict[str,
 @functools.cache
 def _pip_settings() -> Mapping[str, str]:
     """What pip of this interpreter is configured to, by option; empty without pip."""
-    command = [sys.executable, "-m", "pip", "config", "list"]
+    command = [*PYTHON, "-m", "pip", "config", "list"]
     try:
         done = supervisor.finished(command, limit_s=_ASK_S)
     except ProcessFailed:

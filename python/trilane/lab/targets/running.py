@@ -38,7 +38,14 @@ _ATTEMPTS = 3
 _PORTS = ("port", "port2", "port3")
 _SOFTWARE_S = 30.0
 # What would lead a program in its own environment to the modules of ours.
-_NOT_INHERITED = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "NOTIFY_SOCKET")
+_NOT_INHERITED = (
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONSTARTUP",
+    "PYTHONSAFEPATH",
+    "VIRTUAL_ENV",
+    "NOTIFY_SOCKET",
+)
 # Of these the embedded server says where they are; no file tells it.
 _EMBEDDED = ServerConfig(
     name=EMBEDDED,

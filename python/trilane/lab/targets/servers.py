@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import trilane
+from trilane.interpreter import TRILANE
 from trilane.lab.model.documents import Json
 from trilane.lab.processes import supervisor
 from trilane.lab.processes.place import HERE, Place
 from trilane.lab.processes.supervisor import READY_S, Child, Late, ProcessFailed
 
-PROGRAM = (sys.executable, "-m", "trilane", "serve")
+PROGRAM = (*TRILANE, "serve")
 LOCAL = "127.0.0.1"
 """Where nobody but this machine reaches a server."""
 ANYWHERE = "0.0.0.0"  # noqa: S104 - other machines of a cluster are to reach it
