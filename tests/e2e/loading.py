@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 MEMORY_LIMIT = 128 * 1024 * 1024
 
 # What makes a good run invalid on a busy machine, which leaves datagrams in the buffers of our
-# sockets, and sends requests of the open model late.
-_MACHINE = {"datagrams_dropped", "late"}
+# sockets, sends requests of the open model late and takes a worker's processor away.
+_MACHINE = {"datagrams_dropped", "late", "stood_still"}
 
 Report = dict[str, Any]
 

@@ -1,8 +1,10 @@
 //! A connection's place in a worker: it outlives the connections that come and go in it.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Instant;
 
+use trilane_connection::Stream;
 use trilane_transport::quic::Routed;
 
 use crate::context::{Clock, Context, Gone};
@@ -108,8 +110,11 @@ impl Link {
         let system = &mut *context.system;
         match &plan.origins[self.exchanges.origin()].transport {
             Transport::Stream(config) => {
-                let allowed = context.streams_allowed[self.exchanges.origin()];
-                let tcp = Tcp::open(place, peer, source, config, plan, allowed, now, system)?;
+                let mut stream = Stream::new(Arc::clone(config), now);
+                if let Some(allowed) = context.streams_allowed[self.exchanges.origin()] {
+                    stream.expect_streams(allowed);
+                }
+                let tcp = Tcp::open(place, peer, source, stream, plan, system)?;
                 self.io = Io::Tcp(tcp);
                 Ok(())
             }

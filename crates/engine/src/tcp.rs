@@ -2,13 +2,10 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Instant;
 
 use rustix::io::Errno;
-use trilane_connection::{
-    self as connection, HEADROOM, Over, Phase, Progress, Stream, StreamConfig,
-};
+use trilane_connection::{self as connection, HEADROOM, Over, Phase, Progress, Stream};
 use trilane_socket::Moved;
 use trilane_socket::stream::{Flushed, Options};
 use trilane_wire::{ConnectionError, End, Refused, StreamId};
@@ -57,10 +54,8 @@ impl Tcp {
         place: u32,
         peer: &Address,
         source: Option<SocketAddr>,
-        config: &Arc<StreamConfig>,
+        stream: Stream,
         plan: &Plan,
-        streams_allowed: Option<u32>,
-        now: Instant,
         system: &mut dyn System,
     ) -> Result<Self, Gone> {
         let options = Options {
@@ -74,10 +69,6 @@ impl Tcp {
             }
             _ => unmade(failed, source),
         })?;
-        let mut stream = Stream::new(Arc::clone(config), now);
-        if let Some(allowed) = streams_allowed {
-            stream.expect_streams(allowed);
-        }
         Ok(Self {
             place,
             peer: peer.clone(),
