@@ -13,13 +13,16 @@ use std::{
 use clap::Args;
 use percent_encoding::percent_decode_str;
 use trilane_engine::{Options, PlanError};
-use trilane_grpc::Schema;
+use trilane_grpc::{LeftOut, Schema};
 use trilane_serve::{Forwarding, Limits, Place, RuleError, ServiceConfig, Upstream};
 use trilane_transport::tls;
 use trilane_units as units;
 use url::Url;
 
-use crate::schema::{self, Source, Target};
+use crate::{
+    complain,
+    schema::{self, Source, Target},
+};
 pub(crate) use reread::Reread;
 
 const UPSTREAM: &str = "Upstream";
@@ -225,6 +228,12 @@ impl ForwardArgs {
             .iter()
             .map(|address| self.describe(address, &source, &files))
             .collect::<Result<Vec<_>, _>>()?;
+        for (address, schema) in self.upstream.iter().zip(&schemas) {
+            for LeftOut { service, reason } in schema.left_out() {
+                let upstream = &address.text;
+                complain(format!("{service} of {upstream} is not served: {reason}"));
+            }
+        }
         let names = self.services(&schemas)?;
         let schema = together(&schemas, &names)?;
         config.check(schema.pool()).map_err(of_config)?;

@@ -1,10 +1,11 @@
-//! Files that are written in an edition, as files of proto3 that mean the same: `prost-reflect` knows proto2 and
-//! proto3 alone.
+//! Files that are written in an edition, as files of proto3 or proto2 that mean the same: `prost-reflect` knows
+//! these alone.
 //!
 //! What an edition changes on the wire and in JSON are features of fields
 //! ([feature settings](https://protobuf.dev/editions/features/)): their presence, whether repeated ones are
-//! packed, and whether messages are delimited. A closed enumeration is read as an open one, and a required
-//! field as an optional one.
+//! packed, and whether messages are delimited. A closed enumeration is read as an open one. A file becomes one of
+//! proto2 where only that can say what it has: an enumeration that does not begin with 0, or a required field. There a
+//! field of implicit presence has explicit presence, which is the same on the wire but for a zero that is set.
 
 use prost::Message as _;
 
@@ -12,6 +13,7 @@ const EDITION_2023: i32 = 1000;
 const EDITION_2024: i32 = 1001;
 
 /// `FieldDescriptorProto.Label` and `Type`, as far as they matter here.
+const REQUIRED: i32 = 2;
 const REPEATED: i32 = 3;
 const GROUP: i32 = 10;
 const MESSAGE: i32 = 11;
@@ -70,6 +72,19 @@ struct Type {
     reserved_range: Vec<Vec<u8>>,
     #[prost(string, repeated, tag = "10")]
     reserved_name: Vec<String>,
+}
+
+/// What is looked at of `EnumDescriptorProto`.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Enumeration {
+    #[prost(message, repeated, tag = "2")]
+    value: Vec<EnumValue>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct EnumValue {
+    #[prost(int32, optional, tag = "2")]
+    number: Option<i32>,
 }
 
 /// The same of `OneofDescriptorProto`.
@@ -144,6 +159,7 @@ struct FeatureSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Features {
     has_presence: bool,
+    is_required: bool,
     is_packed: bool,
     is_delimited: bool,
 }
@@ -152,6 +168,7 @@ impl Features {
     /// Those of the editions 2023 and 2024 where a file says nothing.
     const DEFAULT: Self = Self {
         has_presence: true,
+        is_required: false,
         is_packed: true,
         is_delimited: false,
     };
@@ -165,13 +182,14 @@ impl Features {
         let said = |value: Option<i32>| value.filter(|value| *value != 0);
         Self {
             has_presence: said(own.field_presence).map_or(self.has_presence, |value| value != 2),
+            is_required: said(own.field_presence).map_or(self.is_required, |value| value == 3),
             is_packed: said(own.repeated_field_encoding).map_or(self.is_packed, |value| value == 1),
             is_delimited: said(own.message_encoding).map_or(self.is_delimited, |value| value == 2),
         }
     }
 }
 
-/// An encoded `FileDescriptorProto`, in proto3 where it was in an edition; others as they are.
+/// An encoded `FileDescriptorProto`, in proto3 or proto2 where it was in an edition; others as they are.
 pub(crate) fn lower(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     let Ok(mut file) = File::decode(&*bytes) else {
         // Whoever reads it next says what is wrong.
@@ -193,39 +211,74 @@ pub(crate) fn lower(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     let options = file.options.as_deref().unwrap_or_default();
     let options = OfFile::decode(options).unwrap_or_default();
     let features = Features::DEFAULT.with(options.features.as_ref());
+    let needs_proto2 = begins_elsewhere(&file.enum_type)
+        || file
+            .message_type
+            .iter()
+            .any(|each| each.needs_proto2(features));
     for each in &mut file.message_type {
-        each.lower(features);
+        each.lower(features, needs_proto2);
     }
-    file.syntax = Some("proto3".to_owned());
+    let syntax = if needs_proto2 { "proto2" } else { "proto3" };
+    file.syntax = Some(syntax.to_owned());
     file.edition = None;
     Ok(file.encode_to_vec())
 }
 
+/// Whether an enumeration does not begin with 0: proto3 has none.
+fn begins_elsewhere(enumerations: &[Vec<u8>]) -> bool {
+    enumerations.iter().any(|bytes| {
+        let read = Enumeration::decode(&**bytes).unwrap_or_default();
+        read.value.first().is_some_and(|first| first.number() != 0)
+    })
+}
+
 impl Type {
-    fn lower(&mut self, outer: Features) {
+    fn features(&self, outer: Features) -> (OfType, Features) {
         let options = self.options.as_deref().unwrap_or_default();
         let options = OfType::decode(options).unwrap_or_default();
         let features = outer.with(options.features.as_ref());
+        (options, features)
+    }
+
+    fn needs_proto2(&self, outer: Features) -> bool {
+        let (_, features) = self.features(outer);
+        let is_required =
+            |field: &Field| field.is_singular() && field.features(features).is_required;
+        begins_elsewhere(&self.enum_type)
+            || self.field.iter().any(is_required)
+            || self
+                .nested_type
+                .iter()
+                .any(|each| each.needs_proto2(features))
+    }
+
+    fn lower(&mut self, outer: Features, to_proto2: bool) {
+        let (options, features) = self.features(outer);
         // The decoder bounds the depth.
         for nested in &mut self.nested_type {
-            nested.lower(features);
+            nested.lower(features, to_proto2);
         }
         if options.map_entry() {
             return;
         }
         for at in 0..self.field.len() {
-            let own = self.field[at].options.as_deref().unwrap_or_default();
-            let own = OfField::decode(own).unwrap_or_default();
-            let features = features.with(own.features.as_ref());
             let field = &mut self.field[at];
+            let features = field.features(features);
             if field.kind() == MESSAGE && features.is_delimited {
                 field.kind = Some(GROUP);
             }
             if field.label() == REPEATED {
-                if !features.is_packed && field.is_packable() {
-                    // `packed = false`, which proto3 does not take for granted.
+                // `packed`, as neither takes it for granted where it is another.
+                if features.is_packed == to_proto2 && field.is_packable() {
                     let options = field.options.get_or_insert_default();
-                    options.extend([2 << 3, 0]);
+                    options.extend([2 << 3, u8::from(features.is_packed)]);
+                }
+                continue;
+            }
+            if to_proto2 {
+                if features.is_required && field.oneof_index.is_none() {
+                    field.label = Some(REQUIRED);
                 }
                 continue;
             }
@@ -259,6 +312,16 @@ impl Type {
 }
 
 impl Field {
+    fn features(&self, outer: Features) -> Features {
+        let own = self.options.as_deref().unwrap_or_default();
+        let own = OfField::decode(own).unwrap_or_default();
+        outer.with(own.features.as_ref())
+    }
+
+    fn is_singular(&self) -> bool {
+        self.label() != REPEATED && self.oneof_index.is_none()
+    }
+
     fn is_packable(&self) -> bool {
         !matches!(self.kind(), STRING | BYTES | MESSAGE | GROUP)
     }
@@ -266,10 +329,11 @@ impl Field {
 
 #[cfg(test)]
 mod tests {
-    use prost_reflect::{Kind, Syntax};
+    use prost_reflect::{Cardinality, Kind, Syntax};
+    use prost_types::{EnumDescriptorProto, EnumValueDescriptorProto};
 
     use super::*;
-    use crate::Schema;
+    use crate::{Schema, schema::Set};
 
     /// `FeatureSet` with one feature.
     fn features(presence: i32, repeated: i32, encoding: i32) -> FeatureSet {
@@ -358,6 +422,58 @@ mod tests {
         let get = |name: &str| message.get_field_by_name(name).unwrap();
         assert!(!get("quiet").supports_presence());
         assert!(get("loud").supports_presence());
+    }
+
+    #[test]
+    fn what_proto2_alone_has_makes_a_file_one_of_proto2() {
+        let fields = vec![
+            field("required", 1, 5, 1, Some(features(3, 0, 0))),
+            field("optional", 2, 5, 1, None),
+            field("packed", 3, 5, REPEATED, None),
+            field("expanded", 4, 5, REPEATED, Some(features(0, 2, 0))),
+            field("delimited", 5, MESSAGE, 1, Some(features(0, 0, 2))),
+        ];
+        let schema = schema(fields, None, EDITION_2023).unwrap();
+        let message = schema.pool().get_message_by_name("x.T").unwrap();
+        assert_eq!(message.parent_file().syntax(), Syntax::Proto2);
+        let get = |name: &str| message.get_field_by_name(name).unwrap();
+        assert_eq!(get("required").cardinality(), Cardinality::Required);
+        assert_eq!(get("optional").cardinality(), Cardinality::Optional);
+        assert!(get("packed").is_packed() && !get("expanded").is_packed());
+        assert!(get("delimited").is_group());
+    }
+
+    #[test]
+    fn an_enumeration_may_begin_with_another_number() {
+        let value = |name: &str, number: i32| EnumValueDescriptorProto {
+            name: Some(name.to_owned()),
+            number: Some(number),
+            ..EnumValueDescriptorProto::default()
+        };
+        let closed = EnumDescriptorProto {
+            name: Some("E".to_owned()),
+            value: vec![value("ONE", 1), value("TWO", 2)],
+            ..EnumDescriptorProto::default()
+        };
+        let nested = Type {
+            name: Some("T".to_owned()),
+            enum_type: vec![closed.encode_to_vec()],
+            ..Type::default()
+        };
+        let file = File {
+            name: Some("x.proto".to_owned()),
+            message_type: vec![nested],
+            syntax: Some("editions".to_owned()),
+            edition: Some(EDITION_2023),
+            ..File::default()
+        };
+        let bytes = file.encode_to_vec();
+        let schema = Schema::from_files(vec![bytes.clone()]).unwrap();
+        let read = schema.pool().get_enum_by_name("T.E").unwrap();
+        assert_eq!(read.default_value().number(), 1);
+        // Whoever asks for it gets it as it was.
+        let set = Set::decode(&*schema.descriptor_set()).unwrap();
+        assert_eq!(set.file, [bytes]);
     }
 
     #[test]

@@ -21,8 +21,10 @@ mod schema;
 mod sound;
 pub mod status;
 pub mod timeout;
+mod zero;
 
 pub use json::JsonError;
 pub use method::{DecodeError, Method, RpcKind};
 pub use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
-pub use schema::{Schema, SchemaError, known_files};
+pub use schema::{LeftOut, Schema, SchemaError, known_files};
+pub use zero::encode;

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use prost::Message as _;
 use prost_reflect::{
@@ -47,13 +48,25 @@ impl std::error::Error for SchemaError {}
 #[derive(Clone, Debug)]
 pub struct Schema {
     pool: DescriptorPool,
+    /// Files by name as they came, where they came encoded: `prost-reflect` keeps of an edition what it knows.
+    sources: Arc<HashMap<String, Vec<u8>>>,
+    left_out: Arc<Vec<LeftOut>>,
+}
+
+/// A service that a [`Schema`] is without, though there is a description of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Full name.
+    pub service: String,
+    /// What is wrong with its description.
+    pub reason: String,
 }
 
 /// `FileDescriptorSet` with its files unread, so that options of every kind are kept.
 #[derive(Clone, PartialEq, prost::Message)]
-struct Set {
+pub(crate) struct Set {
     #[prost(bytes = "vec", repeated, tag = "1")]
-    file: Vec<Vec<u8>>,
+    pub(crate) file: Vec<Vec<u8>>,
 }
 
 /// The part of `FileDescriptorProto` that says how files hang together.
@@ -110,11 +123,14 @@ impl Schema {
         )?;
         Ok(Self {
             pool: compiler.descriptor_pool(),
+            sources: Arc::default(),
+            left_out: Arc::default(),
         })
     }
 
     /// Reads a `FileDescriptorSet`, as `protoc --include_imports -o`, `buf build -o` and `protox`
-    /// write it. `name` names it in errors. Google's files may be missing.
+    /// write it. `name` names it in errors. Google's files may be missing. Services that cannot be read are left
+    /// out where others can ([`Self::left_out`]).
     pub fn from_descriptor_set(name: &str, bytes: &[u8]) -> Result<Self, SchemaError> {
         let invalid = |reason: String| SchemaError::Invalid(format!("{name}: {reason}"));
         let set = Set::decode(bytes)
@@ -122,17 +138,71 @@ impl Schema {
         if set.file.is_empty() {
             return Err(invalid("this FileDescriptorSet has no files".into()));
         }
-        Self::from_files(set.file).map_err(invalid)
+        Self::from_sound_files(set.file).map_err(invalid)
+    }
+
+    /// As [`Self::from_files`], without the services whose files are no schema, unless all are.
+    pub(crate) fn from_sound_files(files: Vec<Vec<u8>>) -> Result<Self, String> {
+        let reason = match Self::from_files(files.clone()) {
+            Ok(schema) => return Ok(schema),
+            Err(reason) => reason,
+        };
+        let files: HashMap<String, Vec<u8>> = files
+            .into_iter()
+            .filter_map(|bytes| Some((Imports::decode(&*bytes).ok()?.name, bytes)))
+            .collect();
+        let (mut kept, mut left_out) = (HashSet::new(), Vec::new());
+        let mut names: Vec<&String> = files.keys().collect();
+        names.sort_unstable();
+        for name in names {
+            let services = services_of(&files[name]);
+            if services.is_empty() {
+                continue;
+            }
+            let needed = needed(&files, name);
+            let encoded = needed.iter().map(|name| files[*name].clone()).collect();
+            match Self::from_files(encoded) {
+                Ok(_) => kept.extend(needed),
+                Err(reason) => left_out.extend(services.into_iter().map(|service| LeftOut {
+                    service,
+                    reason: reason.clone(),
+                })),
+            }
+        }
+        if kept.is_empty() {
+            return Err(reason);
+        }
+        let kept = kept.into_iter().map(|name| files[name].clone()).collect();
+        let mut schema = Self::from_files(kept).map_err(|_| reason)?;
+        schema.left_out = Arc::new(left_out);
+        Ok(schema)
+    }
+
+    /// Services that are described, but not so that they can be read.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
+    /// All files as a `FileDescriptorSet`, each as it came.
+    pub fn descriptor_set(&self) -> Vec<u8> {
+        let file = self.pool.files().map(|file| self.source(&file)).collect();
+        Set { file }.encode_to_vec()
+    }
+
+    fn source(&self, file: &FileDescriptor) -> Vec<u8> {
+        let source = self.sources.get(file.name()).cloned();
+        source.unwrap_or_else(|| file.encode_to_vec())
     }
 
     /// Puts encoded `FileDescriptorProto`s together, in any order.
     pub(crate) fn from_files(files: Vec<Vec<u8>>) -> Result<Self, String> {
         let mut names = HashMap::new();
+        let mut sources = HashMap::new();
         let mut set = Set::default();
         let mut more = files;
         while !more.is_empty() {
-            for bytes in more.drain(..) {
-                let bytes = editions::lower(bytes)?;
+            for source in more.drain(..) {
+                let bytes = editions::lower(source.clone())?;
                 let file = FileDescriptorProto::decode(&*bytes).map_err(|error| {
                     format!("one of the files is no FileDescriptorProto: {error}")
                 })?;
@@ -145,6 +215,7 @@ impl Schema {
                 let known = (name == "google/protobuf/descriptor.proto")
                     .then(|| known::file(&name))
                     .flatten();
+                sources.insert(name.clone(), source);
                 names.insert(name, file.dependency);
                 set.file.push(known.unwrap_or(bytes));
             }
@@ -162,7 +233,11 @@ impl Schema {
         }
         let pool = DescriptorPool::decode(&*set.encode_to_vec())
             .map_err(|error| one_line(&format!("{error:?}")))?;
-        Ok(Self { pool })
+        Ok(Self {
+            pool,
+            sources: Arc::new(sources),
+            left_out: Arc::default(),
+        })
     }
 
     /// Some services of several schemas, each with their full names, and the files that these need. A file
@@ -170,11 +245,10 @@ impl Schema {
     pub fn together(parts: &[(&Self, &[String])]) -> Result<Self, SchemaError> {
         let mut files: HashMap<String, Vec<u8>> = HashMap::new();
         let mut order = Vec::new();
-        for file in parts
+        for (name, bytes) in parts
             .iter()
             .flat_map(|(schema, names)| schema.files_of(names))
         {
-            let (name, bytes) = (file.name().to_owned(), file.encode_to_vec());
             match files.get(&name) {
                 None => {
                     files.insert(name.clone(), bytes);
@@ -196,8 +270,8 @@ impl Schema {
         Self::from_files(files).map_err(SchemaError::Invalid)
     }
 
-    /// The files that some services need.
-    fn files_of(&self, services: &[String]) -> Vec<FileDescriptor> {
+    /// The files that some services need, by name.
+    fn files_of(&self, services: &[String]) -> Vec<(String, Vec<u8>)> {
         let services = services
             .iter()
             .filter_map(|name| self.pool.get_service_by_name(name));
@@ -209,7 +283,8 @@ impl Schema {
                 files.push(file);
             }
         }
-        files
+        let encoded = |file: &FileDescriptor| (file.name().to_owned(), self.source(file));
+        files.iter().map(encoded).collect()
     }
 
     /// The descriptors.
@@ -224,6 +299,11 @@ impl Schema {
             Some((service, method)) => (service, method),
             None => ("", name),
         };
+        if let Some(left_out) = self.left_out.iter().find(|known| known.service == service) {
+            let LeftOut { service, reason } = left_out;
+            let text = format!("the description of {service} cannot be read: {reason}");
+            return Err(SchemaError::Invalid(text));
+        }
         let Some(found) = self.pool.get_service_by_name(service) else {
             return Err(SchemaError::Unknown(self.no_service(service, method)));
         };
@@ -264,6 +344,33 @@ impl Schema {
             near::list(service, names)
         )
     }
+}
+
+/// The full names of the services of an encoded file.
+fn services_of(file: &[u8]) -> Vec<String> {
+    let file = FileDescriptorProto::decode(file).unwrap_or_default();
+    let full = |name: &str| match file.package() {
+        "" => name.to_owned(),
+        package => format!("{package}.{name}"),
+    };
+    file.service
+        .iter()
+        .map(|service| full(service.name()))
+        .collect()
+}
+
+/// The names of the files that are there and that a file needs, itself among them.
+fn needed<'a>(files: &'a HashMap<String, Vec<u8>>, name: &'a str) -> HashSet<&'a str> {
+    let mut all = HashSet::new();
+    let mut more = vec![name.to_owned()];
+    while let Some(name) = more.pop() {
+        if let Some((name, bytes)) = files.get_key_value(&name)
+            && all.insert(name.as_str())
+        {
+            more.extend(Imports::decode(&**bytes).unwrap_or_default().dependency);
+        }
+    }
+    all
 }
 
 /// An encoded file without its comments, which some servers keep and others do not.

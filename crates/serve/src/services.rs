@@ -30,7 +30,13 @@ static LIBRARY: LazyLock<Arc<Services>> = LazyLock::new(|| {
     add_implicit(&mut router, &services).expect("no rule has such a path");
     add_health(&mut router);
     let title = "The library of trilane serve".to_owned();
-    Arc::new(Services::new(router, pool, Vec::new(), title))
+    Arc::new(Services::new(
+        router,
+        pool,
+        DESCRIPTORS.to_vec(),
+        Vec::new(),
+        title,
+    ))
 });
 
 /// How servers say how they fare.
@@ -38,10 +44,25 @@ static HEALTH_POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
     DescriptorPool::decode(tonic_health::pb::FILE_DESCRIPTOR_SET).expect("the build wrote it")
 });
 
+/// What reflection itself is: both of its versions.
+static REFLECTION_POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
+    let mut pool = DescriptorPool::new();
+    for version in [
+        tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
+        tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
+    ] {
+        pool.decode_file_descriptor_set(version)
+            .expect("the build wrote it");
+    }
+    pool
+});
+
 /// The rules and the messages of services.
 pub(crate) struct Services {
     router: Router,
     pool: DescriptorPool,
+    /// What `pool` was made of, as it came: a `FileDescriptorSet`.
+    described: Vec<u8>,
     /// Full names of the services, where they are not all that the pool has.
     names: Vec<String>,
     /// First segments of paths, and who answers there.
@@ -127,10 +148,23 @@ impl Services {
             .collect();
         let title = title(config, &names);
         let names = names.into_iter().chain([HEALTH.to_owned()]).collect();
-        Ok(Arc::new(Self::new(router, pool.clone(), names, title)))
+        let described = schema.descriptor_set();
+        Ok(Arc::new(Self::new(
+            router,
+            pool.clone(),
+            described,
+            names,
+            title,
+        )))
     }
 
-    fn new(router: Router, pool: DescriptorPool, names: Vec<String>, title: String) -> Self {
+    fn new(
+        router: Router,
+        pool: DescriptorPool,
+        described: Vec<u8>,
+        names: Vec<String>,
+        title: String,
+    ) -> Self {
         let first = router.first_segments();
         let any_head = first.is_none();
         let heads = first.into_iter().flatten();
@@ -148,6 +182,7 @@ impl Services {
             any_head,
             router,
             pool,
+            described,
             names,
             title,
             description: OnceLock::new(),
@@ -167,11 +202,17 @@ impl Services {
         &self.pool
     }
 
+    /// The files of all services, as they came: a `FileDescriptorSet`.
+    pub(crate) fn described(&self) -> &[u8] {
+        &self.described
+    }
+
     /// The method that gRPC has at a path, `/package.Service/Method`.
     pub(crate) fn method(&self, path: &str) -> Option<MethodDescriptor> {
         let (service, method) = path.strip_prefix('/')?.split_once('/')?;
         let pool = match service {
             HEALTH => &*HEALTH_POOL,
+            name if ABOUT.contains(&name) => &*REFLECTION_POOL,
             _ if self.names.is_empty() || self.names.iter().any(|name| name == service) => {
                 &self.pool
             }

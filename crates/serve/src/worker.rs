@@ -11,7 +11,10 @@ use nix::{
     sched::{CpuSet, sched_setaffinity},
     unistd::Pid,
 };
-use quinn::{ConnectionId, ConnectionIdGenerator, Endpoint, EndpointConfig, TokioRuntime, VarInt};
+use quinn::{
+    ConnectionId, ConnectionIdGenerator, Endpoint, EndpointConfig, Runtime as _, TokioRuntime,
+    VarInt,
+};
 use rustls::{ServerConfig, crypto::aws_lc_rs};
 use tokio::{
     runtime,
@@ -118,9 +121,15 @@ impl Worker {
         if workers > 1 {
             config.cid_generator(move || Box::new(SteeredIds { workers, number }));
         }
-        let endpoint = Endpoint::new(config, Some(self.quic), self.udp, Arc::new(TokioRuntime));
-        let endpoint = match endpoint {
-            Ok(endpoint) => endpoint,
+        let runtime = Arc::new(TokioRuntime);
+        let opened = runtime.wrap_udp_socket(self.udp).and_then(|socket| {
+            let socket = Arc::new(h3::Socket::new(socket));
+            let (quic, of_endpoint) = (Some(self.quic), socket.clone());
+            let endpoint = Endpoint::new_with_abstract_socket(config, quic, of_endpoint, runtime)?;
+            Ok((endpoint, socket))
+        });
+        let (endpoint, socket) = match opened {
+            Ok(opened) => opened,
             Err(cause) => {
                 let _ = ready.send(Err(Error::System(cause)));
                 return;
@@ -160,8 +169,11 @@ impl Worker {
                         let _ = incoming.retry();
                         continue;
                     }
+                    let is_proven = incoming.remote_address_validated();
+                    let proof = socket.begin(incoming.remote_address(), is_proven);
                     tokio::spawn(h3::serve(
                         incoming,
+                        proof,
                         self.app.clone(),
                         self.limit,
                         self.early_data,

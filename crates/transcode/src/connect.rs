@@ -24,12 +24,14 @@ pub fn read(
     format: Format,
     content: &[u8],
 ) -> Result<DynamicMessage, Problem> {
-    match format {
+    let message = match format {
         Format::Json if !content.is_empty() => {
-            content::json(content, || Lenient(descriptor.clone()))
+            content::json(content, || Lenient(descriptor.clone()))?
         }
-        _ => content::read(descriptor, format, content),
-    }
+        _ => content::read(descriptor, format, content)?,
+    };
+    content::has_required(&message)?;
+    Ok(message)
 }
 
 /// Writes a message to the end of `out`.

@@ -1,8 +1,8 @@
 //! Messages and fields as the content of a request or a response.
 
-use prost::Message;
 use prost_reflect::{
-    DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value,
+    Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Syntax,
+    Value,
 };
 use serde::de::DeserializeSeed;
 use trilane_grpc::json::{self, FieldSeed, MessageSeed};
@@ -31,7 +31,16 @@ pub(crate) fn read_field(
     content: &[u8],
 ) -> Result<(), Problem> {
     if content.is_empty() {
-        return Ok(());
+        // A message of which nothing is said is one without fields; of a number nothing says nothing.
+        return match message_of(field) {
+            None if format == Format::Json && !field.is_list() && !field.is_map() => {
+                Err(Problem::invalid(format!(
+                    "the content is empty, and the rule wants the field {:?} there",
+                    field.name()
+                )))
+            }
+            _ => Ok(()),
+        };
     }
     let value = match (format, message_of(field)) {
         (_, Some(inner)) => Some(Value::Message(read(&inner, format, content)?)),
@@ -63,9 +72,10 @@ pub(crate) fn write(
 ) -> Result<(), Problem> {
     match format {
         Format::Json => json::write(message, out).map_err(unwritable),
-        Format::Protobuf => message
-            .encode(out)
-            .map_err(|reason| unwritable(reason.to_string())),
+        Format::Protobuf => {
+            out.extend(trilane_grpc::encode(message));
+            Ok(())
+        }
     }
 }
 
@@ -99,6 +109,46 @@ fn message_of(field: &FieldDescriptor) -> Option<MessageDescriptor> {
         Kind::Message(message) if !repeated => Some(message),
         _ => None,
     }
+}
+
+/// Whether a message, and those in it, have the fields that proto2 calls required.
+///
+/// # Errors
+/// INVALID_ARGUMENT with the first that is missing.
+pub(crate) fn has_required(message: &DynamicMessage) -> Result<(), Problem> {
+    match missing(message, 0) {
+        None => Ok(()),
+        Some(path) => Err(Problem::invalid(format!(
+            "the required field {path} of {} is missing",
+            message.descriptor().full_name()
+        ))),
+    }
+}
+
+/// The path of a required field that is not set.
+fn missing(message: &DynamicMessage, depth: usize) -> Option<String> {
+    let descriptor = message.descriptor();
+    let is_missing = |field: &FieldDescriptor| {
+        field.cardinality() == Cardinality::Required && !message.has_field(field)
+    };
+    if descriptor.parent_file().syntax() == Syntax::Proto2
+        && let Some(field) = descriptor.fields().find(is_missing)
+    {
+        return Some(field.name().to_owned());
+    }
+    if depth > DEEPEST {
+        return None;
+    }
+    message.fields().find_map(|(field, value)| {
+        let inner = |value: &Value| missing(value.as_message()?, depth + 1);
+        let found = match value {
+            Value::Message(_) => inner(value),
+            Value::List(items) => items.iter().find_map(inner),
+            Value::Map(entries) => entries.values().find_map(inner),
+            _ => None,
+        };
+        found.map(|path| format!("{}.{path}", field.name()))
+    })
 }
 
 /// Reads one JSON value, and says where it does not fit.

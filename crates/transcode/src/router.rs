@@ -260,6 +260,7 @@ impl Match {
             }
         };
         self.fill(&mut message, query)?;
+        content::has_required(&message)?;
         Ok(message)
     }
 

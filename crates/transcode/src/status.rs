@@ -77,7 +77,8 @@ fn detail(any: &Any, pool: &DescriptorPool) -> String {
         return format!(r#"{{"@type":{url},"value":"{value}"}}"#);
     };
     // The types that JSON writes in a form of their own stand under `value`.
-    let own_form = any.type_url.contains("/google.protobuf.");
+    let name = any.type_url.rsplit('/').next().unwrap_or_default();
+    let own_form = name.starts_with("google.protobuf.") && name != "google.protobuf.Empty";
     match fields.strip_prefix('{') {
         Some("}") if !own_form => format!(r#"{{"@type":{url}}}"#),
         Some(fields) if !own_form => format!(r#"{{"@type":{url},{fields}"#),

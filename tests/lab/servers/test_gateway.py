@@ -54,7 +54,9 @@ def test_every_method_has_a_path_without_a_rule(
             book = schema.make("Book")
             book.ParseFromString(answer.content)
             assert book.title == "Book 1 of shelf 1"
-        assert "allow" in web.ask("GET", GET_BOOK).fields
+        by_query = web.ask("GET", f"{GET_BOOK}?name=shelves/1/books/1")
+        assert json.loads(by_query.content) == as_json(1, 1)
+        assert "allow" in web.ask("GET", GET_BOOK.replace("GetBook", "DeleteBook")).fields
         assert web.ask("GET", "/hello").status == NOT_FOUND
 
 

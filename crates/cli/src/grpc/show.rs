@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use serde::Serialize;
 use serde_json::{Value, json};
 use trilane_engine::{Call, Grpc, Options, Outcome, Plan, PlanError, Protocol, Response};
 use trilane_grpc::status::Code;
@@ -134,10 +133,14 @@ impl Shown<'_> {
             && self.code() == Code::Cancelled
     }
 
-    /// A message, to be written as JSON.
-    fn decoded(&self, message: &[u8]) -> Result<impl Serialize, String> {
-        let value = self.call.method.decode(message);
-        value.map_err(|error| error.to_string())
+    /// A message as JSON, on one line.
+    fn written(&self, message: &[u8]) -> Result<String, String> {
+        let message = self.call.method.decode(message);
+        let message = message.map_err(|error| error.to_string())?;
+        let mut out = Vec::new();
+        let unwritten = |error: String| format!("the message cannot be written as JSON: {error}");
+        trilane_grpc::json::write(&message, &mut out).map_err(unwritten)?;
+        String::from_utf8(out).map_err(|error| unwritten(error.to_string()))
     }
 
     fn text(&self) -> String {
@@ -147,11 +150,8 @@ impl Shown<'_> {
             write_fields(&response.head, &mut text);
             for message in &response.messages {
                 text.push('\n');
-                match self
-                    .decoded(message)
-                    .and_then(|value| written(serde_json::to_string_pretty(&value)))
-                {
-                    Ok(value) => text.push_str(&format!("{value}\n")),
+                match self.written(message) {
+                    Ok(line) => text.push_str(&format!("{}\n", pretty(&line))),
                     Err(error) => text.push_str(&format!("({error})\n")),
                 }
             }
@@ -180,10 +180,8 @@ impl Shown<'_> {
         let messages: Vec<_> = messages
             .iter()
             .map(|message| {
-                match self
-                    .decoded(message)
-                    .and_then(|value| written(serde_json::to_value(&value)))
-                {
+                let read = |line: String| serde_json::from_str(&line).map_err(|e| e.to_string());
+                match self.written(message).and_then(read) {
                     Ok(value) => value,
                     // A message that has no JSON, such as one with an Any of a type that nobody described.
                     Err(error) => json!({ "error": error }),
@@ -218,8 +216,49 @@ impl Shown<'_> {
     }
 }
 
-fn written<T>(json: serde_json::Result<T>) -> Result<T, String> {
-    json.map_err(|error| format!("the message cannot be written as JSON: {error}"))
+/// JSON of one line over several, its fields in their order.
+fn pretty(line: &str) -> String {
+    let mut out = String::with_capacity(line.len() * 2);
+    let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
+    let mut chars = line.chars().peekable();
+    let new_line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", depth));
+    };
+    while let Some(char) = chars.next() {
+        if in_string {
+            in_string = is_escaped || char != '"';
+            is_escaped = !is_escaped && char == '\\';
+            out.push(char);
+            continue;
+        }
+        match char {
+            '{' | '[' if matches!(chars.peek(), Some('}' | ']')) => {
+                out.push(char);
+                out.extend(chars.next());
+            }
+            '{' | '[' => {
+                depth += 1;
+                out.push(char);
+                new_line(&mut out, depth);
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                new_line(&mut out, depth);
+                out.push(char);
+            }
+            ',' => {
+                out.push(char);
+                new_line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            _ => {
+                in_string = char == '"';
+                out.push(char);
+            }
+        }
+    }
+    out
 }
 
 /// Names and values, in order.
@@ -235,5 +274,22 @@ fn fields(list: &FieldList) -> Vec<(String, String)> {
 fn write_fields(list: &FieldList, out: &mut String) {
     for (name, value) in fields(list) {
         out.push_str(&format!("{}: {}\n", printable(&name), printable(&value)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_indented_as_serde_does_it() {
+        for line in [
+            r#"{}"#,
+            r#"{"any":{},"list":[],"text":"a:{\"b,[\\","n":[1,[2.5,null]],"o":{"x":{"y":true}}}"#,
+        ] {
+            let value: Value = serde_json::from_str(line).unwrap();
+            let line = value.to_string();
+            assert_eq!(pretty(&line), serde_json::to_string_pretty(&value).unwrap());
+        }
     }
 }

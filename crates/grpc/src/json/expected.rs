@@ -8,6 +8,9 @@ const SHOWN: usize = 60;
 /// The most values of an enumeration that an error lists.
 const LISTED: usize = 20;
 
+/// The type of which an `Any` may have `value` or not.
+pub(super) const EMPTY: &str = "google.protobuf.Empty";
+
 /// What stood there.
 pub(super) fn found(value: &Value) -> String {
     let text = value.to_string();
@@ -79,6 +82,12 @@ pub(super) fn well_known(name: &str) -> Option<String> {
         _ => return None,
     };
     Some(text.to_owned())
+}
+
+/// Whether an `Any` holds a message of this type under `value`, not its fields beside `@type`. A
+/// `google.protobuf.Empty` has none: those who write it, C++, Java and Python, leave `value` out.
+pub(super) fn is_in_value(name: &str) -> bool {
+    name != EMPTY && well_known(name).is_some()
 }
 
 /// What JSON a message has.

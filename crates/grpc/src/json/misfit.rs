@@ -5,7 +5,7 @@ use serde::de::DeserializeSeed;
 use serde_json::{Map, Value, json};
 
 use super::{
-    expected::{by_kind, by_message, found, well_known},
+    expected::{by_kind, by_message, found, is_in_value, well_known},
     read::{MessageSeed, map_key},
 };
 use crate::near;
@@ -235,6 +235,14 @@ fn any(descriptor: &MessageDescriptor, map: &Map<String, Value>, path: &str) -> 
                 format!("{name} is written in \"value\" alone"),
             ))
         }),
-        None => Some((path.to_owned(), format!("expected {name} in \"value\""))),
+        None if is_in_value(name) => {
+            Some((path.to_owned(), format!("expected {name} in \"value\"")))
+        }
+        None => map.keys().find(|key| *key != "@type").map(|other| {
+            (
+                join(path, other),
+                format!("{name} is written in \"value\" alone"),
+            )
+        }),
     }
 }

@@ -7,7 +7,6 @@
 
 use std::{borrow::Cow, collections::HashMap, fmt};
 
-use prost::Message;
 use prost_reflect::{
     DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MapKey, MessageDescriptor,
     ReflectMessage, Value,
@@ -18,8 +17,10 @@ use serde::de::{
 };
 use serde_json::Value as Json;
 
+use crate::zero;
+
 use super::{
-    expected,
+    expected, number,
     scalar::Scalar,
     strict::{Strict, twice},
 };
@@ -161,6 +162,11 @@ impl Visitor<'_> for EnumVisitor<'_> {
         number.try_into().map_err(E::custom)
     }
 
+    fn visit_f64<E: Error>(self, number: f64) -> Result<i32, E> {
+        let whole = number::whole_of(number).and_then(|whole| whole.try_into().ok());
+        whole.ok_or_else(|| E::invalid_value(serde::de::Unexpected::Float(number), &self))
+    }
+
     fn visit_unit<E: Error>(self) -> Result<i32, E> {
         match self.0.full_name() {
             "google.protobuf.NullValue" => Ok(0),
@@ -223,11 +229,8 @@ impl<'de> Visitor<'de> for EntriesVisitor<'_> {
 
 /// A key of a map, from the text that it has in JSON.
 pub(super) fn map_key(kind: &Kind, text: &str) -> Option<MapKey> {
-    // Other ways to write a number would be other keys.
-    let is_plain = || {
-        let digits = text.strip_prefix('-').unwrap_or(text);
-        digits == "0" || digits.starts_with(|first| ('1'..='9').contains(&first))
-    };
+    // Zeros before a number are taken, as others take them: a key that is there twice so is refused.
+    let is_plain = || !text.starts_with('+');
     match kind {
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 if is_plain() => {
             text.parse().ok().map(MapKey::I32)
@@ -360,6 +363,12 @@ fn payload(
         .parent_pool()
         .get_message_by_name(name)
         .ok_or_else(|| format!("the schema has no message {name:?}"))?;
+    if name == expected::EMPTY {
+        // Go writes it.
+        entries
+            .entry("value")
+            .or_insert_with(|| Json::Object(serde_json::Map::new()));
+    }
     let read = match expected::well_known(name) {
         None => {
             let fields = MapDeserializer::new(entries.into_iter());
@@ -376,7 +385,7 @@ fn payload(
         }
     };
     let message = read.map_err(|reason: serde_json::Error| reason.to_string())?;
-    Ok((url, message.encode_to_vec()))
+    Ok((url, zero::encode(&message)))
 }
 
 /// Reads a `google.protobuf.Timestamp` or `Duration`.

@@ -32,7 +32,14 @@ impl<'de> DeserializeSeed<'de> for Scalar<'_> {
     }
 }
 
+const I64_END: i128 = 1 << 63;
+const U64_END: i128 = 1 << 64;
+
 impl Scalar<'_> {
+    fn is_signed_64(&self) -> bool {
+        matches!(self.0, Kind::Int64 | Kind::Sint64 | Kind::Sfixed64)
+    }
+
     /// A whole number, where the kind has it.
     fn whole<E: Error>(&self, value: i128) -> Result<Value, E> {
         let found = match self.0 {
@@ -59,6 +66,9 @@ impl Scalar<'_> {
                 Err(E::invalid_type(Unexpected::Float(value), self))
             }
             _ => match number::whole_of(value) {
+                // Written with an exponent the largest number comes rounded, to one more than there is.
+                Some(I64_END) if self.is_signed_64() => self.whole(I64_END - 1),
+                Some(U64_END) => self.whole(U64_END - 1),
                 Some(value) => self.whole(value),
                 None => Err(E::invalid_value(Unexpected::Float(value), self)),
             },

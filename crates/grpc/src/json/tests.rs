@@ -255,6 +255,39 @@ fn numbers_are_read_as_the_mapping_has_them() {
 }
 
 #[test]
+fn what_others_write_is_read() {
+    let [message] = &read(
+        r#"{"color": 1.0, "colors": [2e0], "large": 9.223372036854775807e18,
+            "numbered": {"05": {}, "-06": {}}}"#,
+    )[..] else {
+        panic!("one message");
+    };
+    assert_eq!(
+        serde_json::from_str::<Value>(&written(message)).unwrap(),
+        serde_json::json!({
+            "color": "RED", "colors": ["GREEN"], "large": "9223372036854775807",
+            "numbered": {"5": {}, "-6": {}},
+        })
+    );
+    // C++, Java and Python leave out what Go writes.
+    let short = r#"{"any":{"@type":"x/google.protobuf.Empty"}}"#;
+    let long = r#"{"any":{"@type":"x/google.protobuf.Empty","value":{}}}"#;
+    for json in [short, long] {
+        assert_eq!(written(&read(json)[0]), short);
+    }
+    let error = told(r#"{"any":{"@type":"x/google.protobuf.Empty","name":"a"}}"#);
+    assert_eq!(
+        error,
+        "field any.name: google.protobuf.Empty is written in \"value\" alone"
+    );
+    for json in [r#"{"color": 1.5}"#, r#"{"large": 9.3e18}"#] {
+        assert!(told(json).starts_with("field "), "{json}");
+    }
+    let twice = told(r#"{"numbered": {"5": {}, "05": {}}}"#);
+    assert!(twice.contains("stands there twice"), "{twice}");
+}
+
+#[test]
 fn what_the_mapping_does_not_have_is_refused() {
     for (json, text) in [
         (

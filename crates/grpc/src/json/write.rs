@@ -8,6 +8,7 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, ReflectMessag
 use serde::Serialize;
 
 use super::expected;
+use crate::zero;
 
 /// Writes a message to the end of `out`, on one line; fields that are not set are left out.
 ///
@@ -51,6 +52,10 @@ fn fields(message: &DynamicMessage, mut is_first: bool, out: &mut Vec<u8>) -> Re
         entry(field.json_name(), &mut is_first, out)?;
         value(content, &field.kind(), out)?;
     }
+    for (field, content) in zero::of(message) {
+        entry(field.json_name(), &mut is_first, out)?;
+        value(&content, &field.kind(), out)?;
+    }
     for (extension, content) in message.extensions() {
         entry(extension.json_name(), &mut is_first, out)?;
         value(content, &extension.kind(), out)?;
@@ -93,7 +98,7 @@ fn any(message: &DynamicMessage, out: &mut Vec<u8>) -> Result<(), String> {
         .map_err(|reason| format!("a google.protobuf.Any is no {name}: {reason}"))?;
     out.extend_from_slice(b"{\"@type\":");
     plain(url, out)?;
-    if expected::well_known(name).is_some() {
+    if expected::is_in_value(name) {
         out.extend_from_slice(b",\"value\":");
         write(&inner, out)?;
     } else {

@@ -267,7 +267,7 @@ impl Walk {
             return Err(ReflectionError::Answer(text));
         }
         let files = self.files.into_values().collect();
-        Schema::from_files(files).map_err(|reason| {
+        Schema::from_sound_files(files).map_err(|reason| {
             ReflectionError::Answer(format!("the server's files are no schema: {reason}"))
         })
     }

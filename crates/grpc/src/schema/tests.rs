@@ -174,6 +174,47 @@ fn a_file_with_comments_goes_with_the_same_without() {
     assert_eq!(file(&both), file(&commented));
 }
 
+#[test]
+fn a_service_that_cannot_be_read_is_left_out_by_name() {
+    let wrong = FileDescriptorProto {
+        name: Some("wrong.proto".into()),
+        package: Some("w".into()),
+        dependency: vec!["google/protobuf/empty.proto".into()],
+        service: vec![prost_types::ServiceDescriptorProto {
+            name: Some("S".into()),
+            method: vec![prost_types::MethodDescriptorProto {
+                name: Some("Do".into()),
+                input_type: Some(".nothing.Here".into()),
+                output_type: Some(".google.protobuf.Empty".into()),
+                ..Default::default()
+            }],
+            ..Default::default()
+        }],
+        ..FileDescriptorProto::default()
+    };
+    let mut both = Set::decode(&*set(|_| true)).unwrap();
+    both.file.push(wrong.encode_to_vec());
+    let schema = Schema::from_descriptor_set("x", &both.encode_to_vec()).unwrap();
+    check(&schema);
+    let [LeftOut { service, reason }] = schema.left_out() else {
+        panic!("{:?}", schema.left_out());
+    };
+    assert!(
+        service == "w.S" && reason.contains("nothing.Here"),
+        "{reason}"
+    );
+    let told = schema.method("w.S/Do").unwrap_err().to_string();
+    assert!(
+        told.contains("w.S cannot be read") && told.contains("nothing.Here"),
+        "{told}"
+    );
+    // Without another there is nothing to serve.
+    let alone = Set {
+        file: vec![wrong.encode_to_vec()],
+    };
+    assert!(Schema::from_descriptor_set("x", &alone.encode_to_vec()).is_err());
+}
+
 fn described(files: &[(&str, &[&str])]) -> Vec<u8> {
     let file = files
         .iter()

@@ -2,6 +2,7 @@
 
 mod body;
 mod guard;
+mod proof;
 mod quic;
 mod section;
 
@@ -31,6 +32,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+pub(crate) use self::proof::{Proof, Socket};
+
 use self::body::Body;
 use crate::{
     app::{Answer, App, BoxError, Reply, handle},
@@ -52,6 +55,7 @@ const QUIET: Duration = Duration::from_millis(100);
 /// Serves one QUIC connection until the peer leaves or has to.
 pub(crate) async fn serve(
     incoming: quinn::Incoming,
+    mut proof: Proof,
     app: Arc<App>,
     limit: Option<u64>,
     early_data: bool,
@@ -65,6 +69,9 @@ pub(crate) async fn serve(
     let Ok(Ok((quic, rest))) = shaken else {
         return;
     };
+    if rest.is_none() {
+        proof.prove();
+    }
     let handshaking = Arc::new(AtomicBool::new(rest.is_some()));
     let connection = Connection::new(
         app.count_connection(quic.remote_address(), None),
@@ -99,6 +106,7 @@ pub(crate) async fn serve(
                 if !in_time {
                     return;
                 }
+                proof.prove();
             }
             // Polling requests is most of what this loop does.
             accepted = h3.accept() => match (accepted, &open) {

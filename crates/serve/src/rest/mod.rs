@@ -308,7 +308,7 @@ impl Exchange {
             }
         };
         let message = found.request(query, format, &content)?;
-        Ok(message.encode_to_vec())
+        Ok(trilane_grpc::encode(&message))
     }
 
     /// As [`Exchange::response_format`], where the service does not say itself what its content is.

@@ -5,7 +5,6 @@ use std::{future::poll_fn, pin::Pin};
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use hyper::body::Body as HttpBody;
-use prost::Message;
 use prost_reflect::DynamicMessage;
 use tokio::{sync::mpsc, time::timeout};
 use tonic::Status;
@@ -127,7 +126,7 @@ where
             }
             let message = read(cutter.format(), &content)
                 .map_err(|problem| Refusal::from(problem).at(cutter.unit(), number))?;
-            let framed = call::frame(&message.encode_to_vec());
+            let framed = call::frame(&trilane_grpc::encode(&message));
             if sender.send(Ok(framed)).await.is_err() {
                 // Nobody takes it any more.
                 return Ok(());

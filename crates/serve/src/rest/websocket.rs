@@ -16,7 +16,6 @@ use http::{
 };
 use hyper::{ext::Protocol, upgrade::OnUpgrade, upgrade::Upgraded};
 use hyper_util::rt::TokioIo;
-use prost::Message as _;
 use tokio::{
     io::AsyncWriteExt,
     sync::mpsc,
@@ -292,7 +291,7 @@ impl<'a> Session<'a> {
             .found
             .message(query, Format::Json, b"")
             .map_err(status)?;
-        Ok(call::whole(&message.encode_to_vec()))
+        Ok(call::whole(&trilane_grpc::encode(&message)))
     }
 
     async fn talk(&mut self, requests: Body) -> End {
@@ -404,7 +403,7 @@ impl<'a> Session<'a> {
         let query = self.exchange.head.uri.query();
         match self.found.message(query, Format::Json, text.as_bytes()) {
             Ok(message) => {
-                self.held = Some(call::frame(&message.encode_to_vec()));
+                self.held = Some(call::frame(&trilane_grpc::encode(&message)));
                 None
             }
             Err(problem) => Some(End::Call(status(problem))),

@@ -247,10 +247,9 @@ fn streams(services: &Services) -> Arc<HashSet<Box<str>>> {
 
 /// Server reflection, versions 1 and 1alpha.
 fn reflection(services: &Services) -> Result<[Opaque; 2], Error> {
-    let descriptors = services.pool().encode_to_vec();
     let reflected = |itself| {
         let mut builder = Builder::configure()
-            .register_encoded_file_descriptor_set(&descriptors)
+            .register_encoded_file_descriptor_set(services.described())
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
         let names = services.names();
         for name in names {
@@ -266,7 +265,11 @@ fn reflection(services: &Services) -> Result<[Opaque; 2], Error> {
     };
     let v1 = reflected("grpc.reflection.v1.ServerReflection").build_v1();
     let v1alpha = reflected("grpc.reflection.v1alpha.ServerReflection").build_v1alpha();
-    Ok([opaque(v1.map_err(wrong)?), opaque(v1alpha.map_err(wrong)?)])
+    let (v1, v1alpha) = (v1.map_err(wrong)?, v1alpha.map_err(wrong)?);
+    Ok([
+        opaque(v1.accept_compressed(Gzip).send_compressed(Gzip)),
+        opaque(v1alpha.accept_compressed(Gzip).send_compressed(Gzip)),
+    ])
 }
 
 fn opaque<S>(service: S) -> Opaque

@@ -198,6 +198,35 @@ over_every_version! {
         ends_with(&answer, "not_found", "shelves/6/books/0");
     }
 
+    reflection_is_a_stream_too(client, version) {
+        use tonic_reflection::pb::v1::{
+            ServerReflectionRequest, ServerReflectionResponse,
+            server_reflection_request::MessageRequest,
+            server_reflection_response::MessageResponse,
+        };
+        for module in ["v1", "v1alpha"] {
+            let request = ServerReflectionRequest {
+                host: String::new(),
+                message_request: Some(MessageRequest::ListServices(String::new())),
+            };
+            let path = format!("/grpc.reflection.{module}.ServerReflection/ServerReflectionInfo");
+            let post = Request::post(path)
+                .header("content-type", STREAM_PROTO)
+                .header("connect-protocol-version", "1")
+                .header("connect-content-encoding", "gzip")
+                .header("connect-accept-encoding", "gzip");
+            let zipped = trilane_grpc::gzip::compress(&request.encode_to_vec());
+            let (all, end) = messages(&client.send(post, envelope(1, &zipped)).await);
+            assert_eq!((all.len(), end), (1, json!({})), "{version} {module}");
+            let answer = ServerReflectionResponse::decode(all[0].clone()).unwrap();
+            let Some(MessageResponse::ListServicesResponse(list)) = answer.message_response else {
+                panic!("{version} {answer:?}");
+            };
+            let is_library = |service: &str| service == "trilane.library.v1.Library";
+            assert!(list.service.iter().any(|service| is_library(&service.name)), "{version}");
+        }
+    }
+
     what_is_no_stream_ends_with_its_reason(client, version) {
         let send = |method: &'static str, content: Vec<u8>| (post(method, STREAM_JSON), content);
         let good = envelope(0, br#"{"parent":"shelves/6","book":{}}"#);

@@ -331,7 +331,10 @@ over_versions_with_trailers! {
                     server_reflection_request::MessageRequest,
                     server_reflection_response::MessageResponse,
                 };
-                let mut client = ServerReflectionClient::new(Channel::connect(&target, version).await);
+                let gzip = tonic::codec::CompressionEncoding::Gzip;
+                let mut client = ServerReflectionClient::new(Channel::connect(&target, version).await)
+                    .send_compressed(gzip)
+                    .accept_compressed(gzip);
                 let questions = [
                     MessageRequest::ListServices(String::new()),
                     MessageRequest::FileContainingSymbol("trilane.library.v1.Library".into()),

@@ -65,6 +65,45 @@ fn a_client_proves_its_address_where_it_has_to() {
     );
 }
 
+/// RFC 9000 section 8.1. quinn alone sends a whole datagram where a byte is left, and more to who stays silent.
+#[test]
+fn nobody_is_sent_more_than_three_times_what_came() {
+    let target = start_with(|config| config.chain_size = Some(10_000));
+    let https = target.server.addresses().https;
+    let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let near = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    run(async {
+        let address = near.local_addr().unwrap();
+        // A ClientHello with a key of ML-KEM takes two.
+        let hello = tokio::task::spawn_blocking(move || {
+            [0; 2].map(|_| {
+                let mut buffer = [0; 2000];
+                let (length, _) = near.recv_from(&mut buffer).unwrap();
+                buffer[..length].to_vec()
+            })
+        });
+        let hello = tokio::select! {
+            hello = hello => hello.unwrap(),
+            _ = quic_by(&target, address) => panic!("nobody answers it"),
+        };
+        for mut datagram in hello {
+            // As long as those of browsers; what is behind the packet says nothing.
+            datagram.resize(1250, 0);
+            silent.send_to(&datagram, https).unwrap();
+        }
+        let mut buffer = [0; 2000];
+        let mut received = silent.recv(&mut buffer).unwrap();
+        // Served after it by the same thread.
+        quic_by(&target, https).await;
+        silent.set_nonblocking(true).unwrap();
+        while let Ok(length) = silent.recv(&mut buffer) {
+            received += length;
+        }
+        let sent = 2 * 1250;
+        assert!((2 * sent..=3 * sent).contains(&received), "{received}");
+    });
+}
+
 #[test]
 fn a_chain_is_as_large_as_was_asked() {
     for size in [1_000, 4_500, 10_000] {

@@ -107,6 +107,10 @@ pub fn document(router: &Router, info: &Info<'_>) -> Value {
 }
 
 fn is_described(binding: &&Binding) -> bool {
+    // What tells about the services is none of them.
+    if binding.method().parent_service().full_name() == "grpc.health.v1.Health" {
+        return false;
+    }
     let method = binding.method();
     let both = method.is_client_streaming() && method.is_server_streaming();
     !binding.is_websocket() && !both

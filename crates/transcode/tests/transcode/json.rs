@@ -1,5 +1,6 @@
 //! What JSON and queries may not say twice, and what may be left out.
 
+use prost_reflect::DescriptorPool;
 use trilane_transcode::{Format, Found, Router};
 
 use crate::support;
@@ -49,6 +50,66 @@ fn two_fields_of_a_oneof_are_refused_wherever_they_come_from() {
     );
     let same = answer(&router, "POST", "/v1/both/x", r#"{"left":"y"}"#).unwrap();
     assert_eq!(same, r#"{"left":"x"}"#);
+}
+
+#[test]
+fn a_number_is_not_nothing() {
+    let router = support::router(&[
+        r#"post: "/v1/int32" body: "int32""#,
+        r#"post: "/v1/inner" body: "inner""#,
+        r#"post: "/v1/texts" body: "texts""#,
+    ])
+    .unwrap();
+    let told = answer(&router, "POST", "/v1/int32", "").unwrap_err();
+    assert!(
+        told.contains("the content is empty") && told.contains("\"int32\""),
+        "{told}"
+    );
+    for path in ["/v1/inner", "/v1/texts"] {
+        assert_eq!(answer(&router, "POST", path, "").unwrap(), "{}", "{path}");
+    }
+}
+
+#[test]
+fn what_proto2_requires_is_there() {
+    let source = r#"syntax = "proto2"; package test; import "google/api/annotations.proto";
+        message M { required string name = 1; repeated M list = 2; optional M one = 3; }
+        service Test { rpc Do(M) returns (M) {
+          option (google.api.http) = {post: "/v1/do" body: "*" additional_bindings {get: "/v1/{name}"}};
+        } }"#;
+    let pool = DescriptorPool::decode(support::compile("test.proto", source).as_slice()).unwrap();
+    let router = Router::new(&pool).unwrap();
+    for content in [r#"{"name":""}"#, r#"{"name":"a","list":[{"name":"b"}]}"#] {
+        assert_eq!(answer(&router, "POST", "/v1/do", content).unwrap(), content);
+    }
+    // The path has it.
+    assert_eq!(
+        answer(&router, "GET", "/v1/x", "").unwrap(),
+        r#"{"name":"x"}"#
+    );
+    for (content, field) in [
+        ("{}", "name"),
+        ("", "name"),
+        (r#"{"name":"a","list":[{"name":"b"},{}]}"#, "list.name"),
+        (r#"{"name":"a","one":{}}"#, "one.name"),
+    ] {
+        let told = answer(&router, "POST", "/v1/do", content).unwrap_err();
+        assert_eq!(
+            told,
+            format!("the required field {field} of test.M is missing"),
+            "{content}"
+        );
+    }
+    let Found::Match(found) = router.find("POST", "/v1/do") else {
+        panic!()
+    };
+    assert_eq!(
+        found
+            .request(None, Format::Protobuf, b"\x12\0")
+            .unwrap_err()
+            .code,
+        3
+    );
 }
 
 #[test]

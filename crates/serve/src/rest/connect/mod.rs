@@ -16,7 +16,6 @@ use http::{
     header::{ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, VARY},
 };
 use hyper::body::Body as HttpBody;
-use prost::Message;
 use prost_reflect::{DynamicMessage, MessageDescriptor, MethodDescriptor};
 use tokio::time::timeout;
 use tonic::{Code, Status, body::Body};
@@ -389,7 +388,7 @@ fn gunzip(content: &[u8], most: usize) -> Result<Bytes, Status> {
 /// A message of JSON in Protocol Buffers.
 pub(super) fn encoded(input: &MessageDescriptor, content: &[u8]) -> Result<Bytes, Status> {
     let message = connect::read(input, Format::Json, content).map_err(status)?;
-    Ok(message.encode_to_vec().into())
+    Ok(trilane_grpc::encode(&message).into())
 }
 
 /// A message of Protocol Buffers in JSON.

@@ -314,7 +314,6 @@ pub(crate) const SAME: &[Case] = &[
     ),
     ("POST", "/v1/body/text", r#""abc""#),
     ("POST", "/v1/body/text?int32=5", r#""abc""#),
-    ("POST", "/v1/body/text", ""),
     ("POST", "/v1/body/texts", r#"["a","b"]"#),
     ("POST", "/v1/body/texts", "[]"),
     ("POST", "/v1/body/labels", r#"{"a":"b"}"#),

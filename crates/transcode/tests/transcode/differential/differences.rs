@@ -15,6 +15,8 @@ const REPEATED: &str = "a parameter of a repeated type can be repeated in the UR
 const PRIMITIVE: &str = "query parameters have a primitive type, and null is not a value of one";
 const TEXT: &str = "a string field holds the text, and that has to be UTF-8";
 
+const VALUE: &str = "JSON text is one value (RFC 8259, section 2), and nothing is none";
+
 const ONEOF: &str =
     "at most one field of a oneof is set, and query parameters are for what the path does not bind";
 
@@ -124,5 +126,6 @@ pub(crate) const DIFFERENT: &[Difference] = &[
     ),
     (("GET", "/v1/query?text=%FF", ""), 400, "", TEXT),
     (("GET", "/v1/single/%FF", ""), 400, "", TEXT),
+    (("POST", "/v1/body/text", ""), 400, "", VALUE),
     (("GET", "/v1/one/x?right=5", ""), 400, "", ONEOF),
 ];
