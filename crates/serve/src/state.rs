@@ -54,7 +54,7 @@ impl State {
     /// Takes a private key back from everybody else, to whom a copy or an older version has given it.
     pub(crate) fn keep_private(&self, name: &str) -> Result<(), Error> {
         let path = self.path(name);
-        let mend = || {
+        let mend = || -> io::Result<()> {
             let mut permissions = match fs::metadata(&path) {
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
                 metadata => metadata?.permissions(),
