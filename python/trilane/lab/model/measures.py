@@ -214,7 +214,7 @@ MEASURES = (
         "server_peak_rss_bytes",
         "server peak memory",
         "B",
-        lambda _, server: None if server is None else server.peak_rss_bytes,
+        lambda _, beside: None if beside.server is None else beside.server.peak_rss_bytes,
     ),
     Measure("peak_rss_bytes", "peak memory", "B", _process(lambda told: told.peak_rss_bytes)),
     Measure("ns_per_op", "time per operation", "ns", _benchmark(lambda told: told.ns_per_op)),
