@@ -28,7 +28,8 @@ def test_a_line_of_another_tool_is_told_as_ours_and_done(peers: Peers, tool: str
     listener, theirs, ours = LINES[tool]
     url = peers["embedded"].url(listener)
     shown = load_text("--io", "epoll", "-k", "--compat", tool, "--", *theirs.split(), url)
-    assert shown.code == 0, shown.err
+    # 4 where a busy machine sent requests of wrk2's rate late, or left datagrams in its buffers.
+    assert shown.code in {0, 4}, shown.err
     assert ours in shown.err
     assert shown.err.splitlines()[0].startswith("trilane load --io epoll -k")
     assert "0 failed" in shown.out

@@ -89,3 +89,22 @@ def test_a_terminal_obeys_nothing_of_an_error() -> None:
     done = load_text("-n", "1", "http://127.0.0.1:99999/\x1b]0;x\x07\u202e")
     assert done.code == 2
     assert not set("\x1b\x07\u202e") & set(done.err), repr(done.err)
+
+
+def test_files_that_lie_elsewhere_and_unverified_certificates_are_told(
+    peers: Peers, tmp_path: Path
+) -> None:
+    (tmp_path / "own").mkdir()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("x")
+    (tmp_path / "own" / "body").write_text("x")
+    requests = tmp_path / "own" / "calls.http"
+    url = peers["embedded"].url("h1s")
+    both = "POST /hello\n\n< body\n\n###\n\nPOST /hello\n\n< ../elsewhere\n"
+    requests.write_text(both)
+    done = load_text("-k", "--h1", "-c", "1", "-n", "4", "--requests", str(requests), url)
+    notes = [line for line in done.err.splitlines() if "note: " in line]
+    assert len(notes) == 1, done.err
+    assert "elsewhere is read, and sent" in notes[0]
+    assert "trilane: warning: -k: no certificate was verified" in done.err
+    assert "-k" not in load_text("-k", "-n", "1", peers["embedded"].url("h1")).err

@@ -159,7 +159,7 @@ def test_a_costlier_revision_breaches_the_budget(repository: Repository) -> None
 
 def test_a_revision_against_itself_breaches_nothing(repository: Repository) -> None:
     (repository.folder / "app.py").write_text("not committed, not measured")
-    done = repository.ab("--budget", "cpu +900%, rate -90%", "--format", "json")
+    done = repository.ab("--budget", "cpu +900%, rate -90%, rss +900%", "--format", "json")
     assert done.returncode == 0, done.stderr + done.stdout
     assert "what is not committed is not measured" in done.stderr
     result = json.loads(done.stdout)
@@ -167,7 +167,12 @@ def test_a_revision_against_itself_breaches_nothing(repository: Repository) -> N
     assert {text: each["verdict"] for text, each in told.items()} == {
         "cpu +900%": "met",
         "rate -90%": "met",
+        "rss +900%": "met",
     }
+    # Each server has had at least what Python takes.
+    assert told["rss +900%"]["measure"] == "server_peak_rss_bytes"
+    [rss] = [row for row in result["ratios"] if row["measure"] == "server_peak_rss_bytes"]
+    assert min(rss["a"]["median"], rss["b"]["median"]) > 4 << 20
     rate = told["rate -90%"]
     assert (rate["above"], rate["limit"]) == (False, pytest.approx(0.1))
     low, high = rate["interval"]

@@ -148,3 +148,18 @@ def test_a_lease_is_told_to_stop() -> None:
     lease.close()
     assert not told.is_set()
     true.close()
+
+
+def test_a_clock_listens_where_its_scheduler_does_and_knows_its_workers() -> None:
+    own = Clock(KEY, host="127.0.0.1", workers=1)
+    probes = [Probe(HOSTS, own.port, KEY, index) for index in (0, 1)]
+    try:
+        assert own._socket.getsockname()[0] == "127.0.0.1"
+        probes[0].offset(PATIENCE_S)
+        with pytest.raises(NoAnswer):
+            probes[1].offset(0.3)
+        assert list(own.silent_s()) == [0]
+    finally:
+        for probe in probes:
+            probe.close()
+        own.close()

@@ -141,9 +141,14 @@ fn hide_members(value: &mut Value) -> bool {
             }
             hide_members(value) || hid
         }),
-        Value::Array(items) => items
-            .iter_mut()
-            .fold(false, |hid, value| hide_members(value) || hid),
+        // Each of them, also behind one in which something was hidden.
+        Value::Array(items) => {
+            items
+                .iter_mut()
+                .filter_map(|item| hide_members(item).then_some(()))
+                .count()
+                > 0
+        }
         _ => false,
     }
 }

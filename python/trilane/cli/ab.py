@@ -154,6 +154,13 @@ def ab(  # noqa: PLR0913, PLR0917 - one parameter per flag
             metavar="N", help="Say how often it is right here, by N comparisons of two kinds."
         ),
     ] = None,
+    bodies: Annotated[
+        str,
+        typer.Option(
+            metavar="same|differ",
+            help="Whether both answer with the same bodies; with differ all but bytes is compared.",
+        ),
+    ] = "same",
     margin: options.Margin = "5%",
     seed: options.Seed = None,
     threads: options.Threads = "1",
@@ -232,6 +239,7 @@ def ab(  # noqa: PLR0913, PLR0917 - one parameter per flag
         pin=not no_pin,
         turn_s=_turn(turn, serve=serve, rate=rate),
         margin=units.share("--margin", margin),
+        bodies_differ=_bodies(bodies),
         budget=budget or (),
         load=[word for flag, value in given if value is not None for word in (flag, value)],
     )
@@ -303,6 +311,13 @@ def _turn(text: str | None, *, serve: str | None, rate: str | None) -> float | N
     if seconds is None and serve is not None and rate is None:
         return ab.TURN_S
     return seconds or None
+
+
+def _bodies(text: str) -> bool:
+    """Whether the bodies of both revisions may differ."""
+    if text not in {"same", "differ"}:
+        raise Usage(f"--bodies takes same or differ, not {text!r}")
+    return text == "differ"
 
 
 def _version(spoken: list[str], *, tls: bool) -> str | None:

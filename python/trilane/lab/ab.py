@@ -34,6 +34,7 @@ from trilane.lab.model.measures import (
     PEAK_RSS,
     RATE,
     SERVER_CPU,
+    SERVER_PEAK_RSS,
     SYSTEM,
     USER,
     WALL,
@@ -86,7 +87,7 @@ SERVER: Final = Kind(
     measures=(RATE, P50, P99, SERVER_CPU, CLIENT_CPU),
     rank=RATE,
     # What is spent on a request here is the server's, whose revisions they are.
-    names={"cpu": SERVER_CPU.name},
+    names={"cpu": SERVER_CPU.name, "rss": SERVER_PEAK_RSS.name},
     known=frozenset(
         name
         for name, measure in BY_NAME.items()
@@ -151,6 +152,8 @@ class Flags:
     threads: int = 1
     pin: bool = True
     margin: float = 0.05
+    bodies_differ: bool = False
+    """Responses of both may have other bodies: all but their bytes is compared."""
     budget: Sequence[str] = ()
     """`cpu +5%`, `p99 +10%`, `rate -5%`: how far head may be from base."""
     branch: str | None = None
@@ -214,6 +217,9 @@ def experiment(flags: Flags, folder: Path, state: Path, say: Callable[[str], Non
     kind = flags.kind
     budget = [row for text in flags.budget for row in allowed(text, kind)]
     _check(flags)
+    counted = [gate.measure for _, gate in budget if "bytes_per" in gate.measure]
+    if flags.bodies_differ and counted:
+        raise BadAb(f"--budget {counted[0]} and --bodies differ: other bodies have other sizes")
     repository = Repository.at(folder)
     revisions = {BASE: repository.revision(flags.base), HEAD: repository.revision(flags.head)}
     if flags.branch is not None:
@@ -250,6 +256,7 @@ def experiment(flags: Flags, folder: Path, state: Path, say: Callable[[str], Non
         expect=tuple(gated),
         threads=flags.threads,
         turn_s=flags.turn_s,
+        bodies_differ=flags.bodies_differ,
     )
     made = Experiment(
         name=NAME,

@@ -24,7 +24,8 @@ from msgspec.structs import replace as with_fields
 
 from trilane import hiding
 from trilane.lab import measuring, names
-from trilane.lab.analysis import disturbed, findings, looks, paired
+from trilane.lab.analysis import bodies, disturbed, findings, looks, paired
+from trilane.lab.analysis.bodies import Body
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.paired import Observed
 from trilane.lab.asked import CLUSTER, CannotRun, Entry, Wanted, chosen, fingerprint, order
@@ -47,6 +48,7 @@ from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.manifest import RACE, Manifest, Status
 from trilane.lab.model.measures import BY_NAME, SYSCALLS
+from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
 from trilane.lab.network.emulated import NetworkFailed
 from trilane.lab.storage import benchmarks, store
@@ -259,6 +261,8 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
             facts[CLUSTER] = study.wanted.cluster.described()
         if form.turn_s is not None:
             facts["turns"] = f"{1e3 * form.turn_s:g} ms, each run with a server of its own"
+        if form.bodies_differ:
+            facts["bodies"] = "may differ between arms, as was asked for (--bodies differ)"
         if form.awake:
             facts["idle processors"] = stack.enter_context(awake())
         journal.open(study.manifest("running", facts))
@@ -304,10 +308,18 @@ def _present(study: _Study, form: Form, testbed: Testbed, watcher: Watcher) -> F
     _, point = form.points()[0]
     url = _url(point, usable[0], testbed) if race else ""
     watcher.say(f"asking {url} which versions it serves" if race else f"trying {len(usable)} arms")
+    tried: dict[str, list[Run]] = {arm.name: [] for arm in usable}
     for arm in usable:
-        problem = _problem(study, point, arm, testbed)
+        problem = _problem(study, point, arm, testbed, tried[arm.name])
         if problem is not None:
             skipped[arm.name] = problem
+    read = [
+        (arm.title, body)
+        for arm in usable
+        for body in bodies.of_arm(arm_of(arm, testbed), tried[arm.name])
+    ]
+    if not form.bodies_differ and (told := _different(read)) is not None:
+        watcher.say(told)
     left = [arm.name for arm in form.arms if arm.name not in skipped]
     if race:
         return form.only(left) if left else _no_version(form, url, skipped)
@@ -326,13 +338,27 @@ def _present(study: _Study, form: Form, testbed: Testbed, watcher: Watcher) -> F
     return form.only(left) if len(left) < len(form.arms) else form
 
 
-def _problem(study: _Study, form: Form, arm: ArmSpec, testbed: Testbed) -> str | None:
-    """Why the arm cannot run here; None where a short try succeeded."""
+def _different(read: Sequence[tuple[str, Body]]) -> str | None:
+    """What to know before the runs where short tries `read` different bodies, by their titles."""
+    if all(body.may_be(other) for _, body in read for _, other in read):
+        return None
+    told = ", ".join(f"{title} read {body}" for title, body in read)
+    return (
+        f"different bodies in the trial run: {told}: unless each request gets "
+        "another one, they will not be ranked, and the measurement will be invalid; trilane ab "
+        "--bodies differ compares all but the bytes"
+    )
+
+
+def _problem(
+    study: _Study, form: Form, arm: ArmSpec, testbed: Testbed, tried: list[Run]
+) -> str | None:
+    """Why the arm cannot run here; None where a short try succeeded, which is added to `tried`."""
     race = study.wanted.experiment.race
     try:
         executor = measuring.executor(form, arm, testbed, study.journal.logs)
         testbed.begin_run(arm, 0)
-        return executor.probe(_OF_STATUS if race else "")
+        return executor.probe(_OF_STATUS if race else "", tried)
     except Misused as error:
         if race:
             raise
@@ -454,6 +480,7 @@ class _Runs:
             rank=BY_NAME[self.form.rank],
             announced=point.announced(),
             looks=study.looks,
+            bodies_differ=point.bodies_differ,
             budgets=point.expect if point.stats.budgets else (),
         )
 

@@ -524,7 +524,7 @@ def _pinning(form: Form, cluster: Cluster | None) -> tuple[str | None, Sequence[
     if not any(map(has_server, form.arms)) and not any(map(is_benchmark, form.arms)):
         return None, None, "none (there is no server)"
     if cluster is not None:
-        return None, None, "none (client and server are on different machines)"
+        return None, None, "none (the workers of a cluster make the load)"
     if not any(is_benchmark(arm) or running.is_ours(arm.server) for arm in form.arms):
         return None, None, "none (the server is not ours to pin)"
     threads = form.threads or 1

@@ -14,12 +14,14 @@ from rich.console import Console
 
 from synthetic import labs, races, records
 from synthetic.records import altered, validity, with_runs
-from trilane.lab.analysis import paired
+from trilane.lab import study
+from trilane.lab.analysis import bodies, paired
 from trilane.lab.analysis.paired import Observed
 from trilane.lab.model.contender import Wire
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.measures import RATE, WIRE
 from trilane.lab.model.network import Check, Lateness, OnNetwork, Packets, Way
+from trilane.lab.model.run import Body
 from trilane.lab.model.sample import Sample
 from trilane.report import html, terminal
 
@@ -474,3 +476,22 @@ def test_arms_of_different_bodies_or_invalid_runs_answer_nothing() -> None:
     made = paired.compare(announcing(with_run(race, "h2", run=bad), ("h2", "h1")))
     assert {row.finding for row in made.announced[0].pairs} == {"invalid"}
     assert " of HTTP/1.1, invalid." in made.verdict
+
+
+def test_bodies_that_may_differ_are_compared() -> None:
+    sizes = {"h1": 100, "h2": 2000}
+    race = with_runs(
+        races.race({"h1": 1.8, "h2": 1.0}),
+        lambda sample: {"target.body": Body(bytes=sizes[sample.arm], crc32="0000000a")},
+    )
+    assert paired.compare(race).validity.verdict == "invalid"
+    asked = paired.compare(dataclasses.replace(race, bodies_differ=True))
+    assert asked.validity.verdict == "valid"
+    assert asked.ranking.winner == "h1"
+    # What the trial run says of it, long before the runs end.
+    small, large = bodies.Body(100, "0000000a"), bodies.Body(2000, "0000000b")
+    assert study._different([("base", small), ("head", small)]) is None
+    told = study._different([("base", small), ("head", large)])
+    assert told is not None
+    assert "head read 2,000 bytes" in told
+    assert "--bodies differ" in told

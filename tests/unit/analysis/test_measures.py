@@ -24,6 +24,15 @@ def test_cpu_per_gib_counts_what_was_sent_and_received() -> None:
     assert measures.CPU_PER_GIB.read(run, measures.Beside()) is None
 
 
+def test_the_memory_of_a_server_is_that_of_its_cost() -> None:
+    run = records.run(cpu_us=1.0)
+    read = measures.SERVER_PEAK_RSS.read
+    assert read(run, measures.Beside()) is None
+    assert read(run, measures.Beside(server=records.server())) is None
+    told = altered(records.server(), {"peak_rss_bytes": 7})
+    assert read(run, measures.Beside(server=told)) == 7
+
+
 def test_the_sum_of_an_strace_summary() -> None:
     summary = (
         "% time     seconds  usecs/call     calls    errors syscall\n"

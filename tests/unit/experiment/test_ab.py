@@ -34,7 +34,7 @@ def refused(**flags: Any) -> str:
         ({"budget": ["cup +5%"]}, "'cup'"),
         ({"budget": ["rate +5%"]}, "would forbid what is better: write 'rate -5%'"),
         ({"budget": ["cpu -5%"]}, "would forbid what is better: write 'cpu +5%'"),
-        ({"budget": ["rss +5%"]}, "it is not measured with --serve: choose from cpu,"),
+        ({"budget": ["wall +5%"]}, "it is not measured with --serve: choose from cpu,"),
         ({"serve": None}, "what is to be compared? type --serve COMMAND"),
         ({"command": "true"}, "--serve and --command: one thing is compared at a time"),
         ({"url": "http://a"}, "--url is what a client asks: it goes with --client"),

@@ -14,7 +14,7 @@ use trilane_engine::{Control, Gather, Member, Outcome, Plan, Watch};
 use trilane_serve::Signals;
 
 use super::frames::{self, Frame};
-use crate::{FAILED, complain};
+use crate::{FAILED, INVALID, complain};
 
 /// How often it is looked whether a key has ended the run.
 const LOOK: Duration = Duration::from_millis(50);
@@ -159,7 +159,11 @@ fn take(gather: &mut Gather<'_>, frame: Frame) -> Option<u8> {
             Err(error) => gather.lost(worker, &unreadable("an error", &error)),
         },
         frames::LOST => match serde_json::from_slice(&rest) {
-            Ok(Lost { reason }) => gather.lost(worker, &reason),
+            Ok(Lost { reason }) => {
+                gather.lost(worker, &reason);
+                // Where nothing had come of it, the run is as invalid as one of which something had.
+                return Some(INVALID);
+            }
             Err(error) => gather.lost(worker, &unreadable("why it was lost", &error)),
         },
         other => gather.lost(
@@ -201,6 +205,31 @@ mod tests {
     fn frame(kind: u8, rest: &str) -> Vec<u8> {
         let length = (3 + rest.len()) as u32;
         [&length.to_le_bytes()[..], &[0, 0, kind], rest.as_bytes()].concat()
+    }
+
+    #[test]
+    fn a_run_whose_machines_are_lost_before_they_told_anything_is_invalid() {
+        let plan = Plan::new(&trilane_engine::Options {
+            urls: vec!["http://a.example".into()],
+            ..trilane_engine::Options::default()
+        })
+        .unwrap();
+        let ended = |last: &[u8]| {
+            let control = Control::new();
+            let one = serde_json::json!({"name": "w", "host": "h", "first": 0, "count": 1});
+            let members = vec![serde_json::from_value(one).unwrap()];
+            let gather = Gather::new(&plan, &control, members, None).unwrap();
+            add_up(gather, &mut &last[..]).unwrap_err().0
+        };
+        assert_eq!(
+            ended(&frame(
+                frames::LOST,
+                r#"{"reason": "the scheduler was lost"}"#
+            )),
+            INVALID
+        );
+        let failed = r#"{"message": "no route", "exit_code": 1}"#;
+        assert_eq!(ended(&frame(frames::ERROR, failed)), FAILED);
     }
 
     #[test]

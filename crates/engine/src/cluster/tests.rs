@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use super::share::encode;
 use super::*;
 use crate::assemble::measured_since;
+use crate::connections::Connections;
 use crate::control::Control;
 use crate::failure::FailureKind;
 use crate::latency::Durations;

@@ -74,6 +74,8 @@ class Observed:
     """Questions beside the comparisons with the baseline: the name of each, and its pairs."""
     looks: Sequence[Look] = ()
     """When the results are looked at, to end once they decide; none where `blocks` are fixed."""
+    bodies_differ: bool = False
+    """Arms that read different bodies are compared all the same: that was asked for."""
     budgets: Sequence[Expect] = ()
     """Gates that are questions of their own (`spending`), which a run until it is decided decides.
     """
@@ -185,7 +187,11 @@ class Table:
                 for slot in range(self._planned(arm.name, block))
             )
         ]
-        self._groups = bodies.groups(observed.arms, self._runs())
+        self._groups = (
+            [list(observed.arms)]
+            if observed.bodies_differ
+            else bodies.groups(observed.arms, self._runs())
+        )
         self.alpha = looks.alpha(observed.looks, self.blocks)
         """Chance of a false claim that the table may take; its intervals have the level 1 less."""
 

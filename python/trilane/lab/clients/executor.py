@@ -102,10 +102,10 @@ class Executor:
     """Starts the contender; None for the engine."""
     folder: Path
 
-    def probe(self, of_status: str = "") -> str | None:
+    def probe(self, of_status: str = "", tried: list[Run] | None = None) -> str | None:
         """Why the arm cannot run at all, after a short try; None when it can.
 
-        `of_status` is said behind a status that is not a success.
+        `of_status` is said behind a status that is not a success; the try is added to `tried`.
 
         Raises:
             Misused: the engine does not take the flags of the arm.
@@ -137,6 +137,8 @@ class Executor:
             raise
         except RunFailed as error:
             return str(error)
+        if tried is not None:
+            tried.append(run)
         # The engine's probe has but one request, which is ok or not; on a cluster it has several.
         valid = not is_engine(self.arm) and run.validity.verdict != "invalid"
         complete = self.setting.cluster is None or not _incomplete(run)

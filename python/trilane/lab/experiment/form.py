@@ -118,6 +118,8 @@ class Form:
     """Processors are kept from halting between requests, where that is allowed."""
     turn_s: Number | None = None
     """The runs of a block take turns of so many seconds; None: one run follows the other."""
+    bodies_differ: bool = False
+    """Arms whose bodies differ are ranked all the same."""
     stats: Stats = Stats()
     sweep: Sweep | None = None
     published: tuple[Published, ...] = ()

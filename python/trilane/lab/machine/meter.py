@@ -43,6 +43,8 @@ class _Reading:
     """CPU of everything in user and system mode; time for interrupts belongs to no program."""
     cpus: int
     """CPUs of the machine."""
+    peak_rss: int | None
+    """The most memory that the server's processes have had, each at its own time."""
 
 
 class Meter:
@@ -107,6 +109,7 @@ class Meter:
                 total=cpu_s,
             ),
             others_busy=min(1.0, max(0.0, others_s / (wall * after.cpus))),
+            peak_rss_bytes=after.peak_rss,
         )
 
     def _busy(self, run: Run, wall: float, *, busiest: float, total: float) -> float | None:
@@ -137,9 +140,17 @@ def _read(pids: Sequence[int], ours: Sequence[int]) -> _Reading | None:
             + sum(sum(proc.cpu_seconds(pid)) for pid in ours),
             machine=machine,
             cpus=os.cpu_count() or 1,
+            peak_rss=_peak(pids),
         )
     except OSError:
         return None
+
+
+def _peak(pids: Sequence[int]) -> int | None:
+    """The most memory of each process, added up."""
+    peaks = [proc.peak_resident_bytes(pid) for pid in pids]
+    known = [peak for peak in peaks if peak is not None]
+    return sum(known) if known and len(known) == len(peaks) else None
 
 
 def _usage(who: int) -> float:

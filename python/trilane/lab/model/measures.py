@@ -216,6 +216,12 @@ MEASURES = (
         "1",
         lambda run, _: run.syscalls.per_request if run.syscalls else None,
     ),
+    Measure(
+        "server_peak_rss_bytes",
+        "server peak memory",
+        "B",
+        lambda _, beside: None if beside.server is None else beside.server.peak_rss_bytes,
+    ),
     Measure("peak_rss_bytes", "peak memory", "B", _process(lambda told: told.peak_rss_bytes)),
     Measure("ns_per_op", "time per operation", "ns", _benchmark(lambda told: told.ns_per_op)),
     Measure(
@@ -249,6 +255,7 @@ SERVER_CPU = BY_NAME["server_cpu_us_per_request"]
 WIRE = BY_NAME["wire_bytes_per_request"]
 SYSCALLS = BY_NAME["syscalls_per_request"]
 PEAK_RSS = BY_NAME["peak_rss_bytes"]
+SERVER_PEAK_RSS = BY_NAME["server_peak_rss_bytes"]
 LATENCIES = frozenset(
     {"mean_s", "p50", "p90", "p99", "p99_9", "ttfb_p50", "late_p99", "round_trips"}
 )

@@ -22,6 +22,10 @@ class ServerCost(Record, frozen=True):
     """
     others_busy: Share
     """Share of the machine's CPUs that other programs took."""
+    peak_rss_bytes: Count | None = None
+    """The most memory that its processes have had since they began, each at its own time; null
+    where the kernel does not tell.
+    """
 
 
 class Sample(Record, frozen=True):
