@@ -92,6 +92,11 @@ impl Stream {
         }
     }
 
+    /// Whether it connects to a proxy, and asks it for a tunnel.
+    pub fn is_to_proxy(&self) -> bool {
+        self.config.tunnel.is_some()
+    }
+
     /// Takes the fields of the answer by which a proxy made the tunnel, once.
     pub fn take_proxy_fields(&mut self) -> Option<FieldList> {
         self.proxy_fields.take().map(|fields| *fields)

@@ -30,8 +30,6 @@ pub(crate) struct Tcp {
     /// Where its socket is.
     place: u32,
     peer: Address,
-    /// Whether the peer is a proxy, which is asked for a tunnel.
-    is_proxy: bool,
     stream: Stream,
     /// Whether the socket is full.
     blocked: bool,
@@ -65,14 +63,13 @@ impl Tcp {
         let opened = system.open_stream(place, peer, options);
         opened.map_err(|failed| match failed.error.kind() {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => {
-                connect_failure(peer, config.tunnel.is_some(), &failed.error)
+                connect_failure(peer, stream.is_to_proxy(), &failed.error)
             }
             _ => unmade(failed, source),
         })?;
         Ok(Self {
             place,
             peer: peer.clone(),
-            is_proxy: config.tunnel.is_some(),
             stream,
             blocked: false,
             held: false,
@@ -134,8 +131,9 @@ impl Tcp {
             }
             Completion::Discarded(count) => self.discarded(count, exchanges, context),
             Completion::Connected(outcome) => {
-                outcome
-                    .map_err(|error| connect_failure(&self.peer, self.is_proxy, &error.into()))?;
+                outcome.map_err(|error| {
+                    connect_failure(&self.peer, self.stream.is_to_proxy(), &error.into())
+                })?;
                 self.connected(exchanges, context)
             }
             Completion::Room => {
@@ -361,7 +359,7 @@ impl Tcp {
             }
             Over::Early(_) => connect_failure(
                 &self.peer,
-                self.is_proxy,
+                self.stream.is_to_proxy(),
                 &error.unwrap_or(Errno::CONNRESET).into(),
             ),
         }
@@ -610,7 +608,7 @@ mod tests {
     #[test]
     fn a_connection_reset_before_it_was_seen_counts_as_reset() {
         let peer = Address::Ip(([127, 0, 0, 1], 80).into());
-        let kind = |error: Errno| match connect_failure(&peer, &error.into()) {
+        let kind = |error: Errno| match connect_failure(&peer, false, &error.into()) {
             Gone::Failed(kind, _) => Some(kind),
             Gone::Closed(_) | Gone::Exhausted(_) | Gone::Spent => None,
         };

@@ -325,17 +325,25 @@ def _present(study: _Study, form: Form, testbed: Testbed, watcher: Watcher) -> F
         return form.only(left) if left else _no_version(form, url, skipped)
     for name, reason in skipped.items():
         watcher.say(f"skipped {name}: {reason}")
-    if study.wanted.whole and skipped:
-        name, reason = next(iter(skipped.items()))
-        raise CannotRun(f"{name} cannot run here: {reason}")
-    if form.baseline in skipped:
-        raise CannotRun(f"the baseline {form.baseline} cannot run here: {skipped[form.baseline]}")
-    if not left:
-        raise CannotRun("no arm can run here")
-    if len(left) == 1 < len(form.arms):
-        reasons = "; ".join(f"{name} cannot run here: {why}" for name, why in skipped.items())
-        raise CannotRun(f"only {left[0]} can run here, so nothing can be compared: {reasons}")
+    if (reason := _uncomparable(study.wanted, form, left, skipped)) is not None:
+        raise CannotRun(reason)
     return form.only(left) if len(left) < len(form.arms) else form
+
+
+def _uncomparable(
+    wanted: Wanted, form: Form, left: Sequence[str], skipped: Mapping[str, str]
+) -> str | None:
+    """Why the arms that are left are nothing to compare; None where they are."""
+    told = [f"{name} cannot run here: {why}" for name, why in skipped.items()]
+    if wanted.whole and skipped:
+        return told[0]
+    if form.baseline in skipped:
+        return f"the baseline {form.baseline} cannot run here: {skipped[form.baseline]}"
+    if not left:
+        return "no arm can run here"
+    if len(left) == 1 < len(form.arms):
+        return f"only {left[0]} can run here, so nothing can be compared: {'; '.join(told)}"
+    return None
 
 
 def _different(read: Sequence[tuple[str, Body]]) -> str | None:

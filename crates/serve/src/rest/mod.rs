@@ -347,7 +347,9 @@ impl Exchange {
         let kind = self.field(CONTENT_TYPE);
         let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
         match essence {
-            None | Some("" | "application/x-www-form-urlencoded") => Some(Format::Json.media_type()),
+            None | Some("" | "application/x-www-form-urlencoded") => {
+                Some(Format::Json.media_type())
+            }
             Some(_) => kind,
         }
     }
