@@ -17,6 +17,7 @@ pub(super) struct Lookup {
     name: String,
     receiver: mpsc::Receiver<io::Result<Vec<SocketAddr>>>,
     bell: Arc<OwnedFd>,
+    thread: Option<thread::JoinHandle<()>>,
 }
 
 impl Lookup {
@@ -32,7 +33,7 @@ impl Lookup {
         let (sender, receiver) = mpsc::channel();
         let query = (name.clone(), port);
         let rung = Arc::clone(&bell);
-        thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("trilane-resolve".into())
             .spawn(move || {
                 let answer = query.to_socket_addrs().map(Iterator::collect::<Vec<_>>);
@@ -45,6 +46,7 @@ impl Lookup {
             name,
             receiver,
             bell,
+            thread: Some(thread),
         })
     }
 
@@ -57,10 +59,17 @@ impl Lookup {
     /// (RFC 8305 §4); `None` before the answer.
     pub(super) fn answer(&mut self) -> Result<Option<Vec<SocketAddr>>, Error> {
         let name = &self.name;
-        let message = match self.receiver.try_recv() {
-            Err(TryRecvError::Empty) => return Ok(None),
+        let received = self.receiver.try_recv();
+        if let Err(TryRecvError::Empty) = received {
+            return Ok(None);
+        }
+        // It has nothing left to do but to ring the bell, which it has open too.
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        let message = match received {
             Ok(Ok(addresses)) if !addresses.is_empty() => return Ok(Some(in_turn(addresses))),
-            Ok(Ok(_)) | Err(TryRecvError::Disconnected) => format!("{name} has no address"),
+            Ok(Ok(_)) | Err(_) => format!("{name} has no address"),
             Ok(Err(error)) => format!("{name} cannot be resolved: {error}"),
         };
         Err(Error::new(Kind::Resolve, message).unsent())
