@@ -259,6 +259,7 @@ impl Totals<'_> {
                 steal: machine.steal,
                 udp_drops: recorder.traffic.datagrams_dropped,
                 cut_short: cut_short.as_deref(),
+                takes_pages: plan.takes_pages(),
             },
         );
         outcome
