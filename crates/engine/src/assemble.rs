@@ -265,6 +265,7 @@ impl Totals<'_> {
                 others: machine.others,
                 udp_drops: recorder.traffic.datagrams_dropped,
                 cut_short: cut_short.as_deref(),
+                takes_pages: plan.takes_pages(),
             },
         );
         outcome

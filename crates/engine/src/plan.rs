@@ -406,6 +406,16 @@ impl Plan {
         self.deadline().unwrap_or(self.timeout)
     }
 
+    /// Whether each of the requests takes 200 for an answer.
+    pub(crate) fn takes_pages(&self) -> bool {
+        let mut each = self.statuses.iter();
+        each.all(|ranges| {
+            ranges
+                .iter()
+                .any(|&(low, high)| (low..=high).contains(&200))
+        })
+    }
+
     /// Whether a response to this of the requests counts as ok by its status.
     pub(crate) fn accepts(&self, request: u32, status: u16) -> bool {
         self.statuses[request as usize]

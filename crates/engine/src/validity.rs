@@ -126,6 +126,8 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) others: Option<f64>,
     pub(crate) udp_drops: u64,
     pub(crate) cut_short: Option<&'a str>,
+    /// Whether each request takes 200 for an answer: one that does not asks for another status.
+    pub(crate) takes_pages: bool,
 }
 
 /// A worker above this share of a processor was the bottleneck.
@@ -403,7 +405,7 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             format!("no more than {open} of the {asked} connections asked for were open"),
         ));
     }
-    if let Some(status) = only_redirects(outcome) {
+    if let Some(status) = only_redirects(outcome).filter(|_| around.takes_pages) {
         reasons.push(Reason::new(
             Verdict::Suspect,
             Code::Redirects,
@@ -529,7 +531,7 @@ impl Outcome {
     }
 }
 
-/// The status of most responses where each was a redirect (RFC 9110 §15.4), and nobody asked for these.
+/// The status of most responses where each was a redirect (RFC 9110 §15.4).
 fn only_redirects(outcome: &Outcome) -> Option<u16> {
     let is_redirect = |status: &u16| matches!(status, 301..=303 | 307 | 308);
     let mut most = None;
@@ -537,16 +539,7 @@ fn only_redirects(outcome: &Outcome) -> Option<u16> {
         let status = status.parse().ok().filter(is_redirect)?;
         most = most.max(Some((*count, status)));
     }
-    let ranges = &outcome.plan.asked.expect_status;
-    let takes = |status| {
-        ranges
-            .iter()
-            .any(|range| (range.0..=range.1).contains(&status))
-    };
-    let (_, status) = most?;
-    // Redirects alone, and no page, were asked for.
-    let asked = takes(status) && !takes(200);
-    (!asked).then_some(status)
+    most.map(|(_, status)| status)
 }
 
 /// What may be the matter where no request was answered as expected.
