@@ -22,7 +22,7 @@ from trilane.lab.experiment.form import Form
 from trilane.lab.experiment.workload import Workload
 from trilane.lab.model import measures
 from trilane.lab.model.contender import Content
-from trilane.lab.model.run import Run
+from trilane.lab.model.run import Requests, Run
 from trilane.lab.model.validity import RunValidity
 
 SCRIPT = Path(__file__).parent / "fake_contender" / "contender.py"
@@ -191,6 +191,16 @@ def test_a_claim_that_does_not_hold_makes_the_run_invalid(
     made = judged(run(tmp_path), b"hello world")
     assert made.validity.verdict == "invalid"
     assert any(reason in told.text for told in made.validity.reasons)
+
+
+def test_a_run_that_is_shorter_than_its_responses_says_so(tmp_path: Path) -> None:
+    timed = Workload(duration_s=0.2)
+    asked = as_run.Asked(ARM, timed, SETTING, "http://x/", "now")
+    none_ended = Requests.of_client(started=4, ok=0, abandoned=4, failures={})
+    made = msgspec.structs.replace(judged(run(tmp_path)), requests=none_ended)
+    (told, *_) = as_run.problems(asked, made)
+    assert told.code == "nothing_ok"
+    assert told.text == "no response ended within 0.2 s: use a longer run"
 
 
 @pytest.mark.parametrize(("read", "verdict"), [(220, "valid"), (219, "invalid")])

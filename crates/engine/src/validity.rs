@@ -1,5 +1,7 @@
 //! Whether a run may be believed.
 
+mod nothing_ok;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -159,7 +161,7 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             Verdict::Invalid,
             Code::NothingOk,
             [],
-            format!("no request was answered as expected{}", hint(outcome)),
+            nothing_ok::why(outcome, events.or(messages).is_some()),
         ));
     } else if requests.failed as f64 > 0.001 * ended as f64 {
         let share = 100.0 * requests.failed as f64 / ended as f64;
@@ -540,25 +542,6 @@ fn only_redirects(outcome: &Outcome) -> Option<u16> {
         most = most.max(Some((*count, status)));
     }
     most.map(|(_, status)| status)
-}
-
-/// What may be the matter where no request was answered as expected.
-pub(crate) fn hint(outcome: &Outcome) -> &'static str {
-    let mut kinds = outcome.requests.failures.keys();
-    let only_ended = outcome.status.is_empty()
-        && outcome.requests.failed > 0
-        && kinds.all(|kind| ["closed", "reset", "goaway"].contains(kind))
-        // A server that ended TLS said why.
-        && !outcome.connections.lost.contains_key("tls");
-    match outcome.plan.asked.proxy_protocol {
-        None if only_ended => {
-            ": every connection ended without a response, as those do of a server that expects the PROXY protocol (type --proxy-protocol v2 for such a one)"
-        }
-        Some(_) => {
-            ": does the server expect the PROXY protocol? Leave --proxy-protocol out where it does not"
-        }
-        None => "",
-    }
 }
 
 /// The p99 of a distribution, or its maximum where there are too few for a p99.

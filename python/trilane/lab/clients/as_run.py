@@ -128,7 +128,10 @@ def problems(asked: Asked, run: Run) -> list[Reason]:
         text = f"{requests.started} requests were started, but {ended} accounted for"
         found.append(("accounts", text))
     if requests.ok == 0:
-        found.append(("nothing_ok", "no request was answered as expected"))
+        text = "no request was answered as expected"
+        if not requests.failed and requests.abandoned and asked.workload.duration_s is not None:
+            text = f"no response ended within {asked.workload.duration_s:g} s: use a longer run"
+        found.append(("nothing_ok", text))
     elif requests.failed > MOST_FAILED * answered:
         share = 100 * requests.failed / answered
         told = "; ".join(

@@ -56,6 +56,45 @@ fn streams_that_live_through_the_run_are_its_result() {
 }
 
 #[test]
+fn what_did_not_end_in_the_run_is_told_with_a_length_that_it_could_end_in() {
+    let slow = || {
+        vec![Story::Serve(Serve {
+            delay: Duration::from_secs(2),
+            ..Serve::well()
+        })]
+    };
+    let quiet = || {
+        vec![Story::Serve(Serve {
+            calls: true,
+            // The first comes in the warm-up, the second after the end.
+            events: Some((2, Duration::from_secs(5))),
+            ..Serve::well()
+        })]
+    };
+    let watching = Options {
+        warmup: Some(Duration::from_millis(100)),
+        ..calling("WatchBooks", 200, CallOptions::default())
+    };
+    for (options, stories, told) in [
+        (
+            timed(0, 200, Version::H2c),
+            slow(),
+            "no response ended within 0.2 s: use -d 4s",
+        ),
+        (
+            watching,
+            quiet(),
+            "no message arrived within 0.2 s: use -d 4s, or --warmup 0s: the warm-up is not counted",
+        ),
+    ] {
+        let (report, _) = run(&options, &addresses(1), stories);
+        let validity = outcome(&options, report.unwrap()).validity;
+        assert_eq!(validity.reasons[0].code, Code::NothingOk);
+        assert_eq!(validity.reasons[0].text, told);
+    }
+}
+
+#[test]
 fn a_stream_that_falls_silent_has_failed_with_a_hint() {
     let options = Options {
         timeout: Duration::from_millis(100),
