@@ -84,7 +84,7 @@ def test_an_interrupt_while_nothing_can_be_sent() -> None:
     lowered = threading.Event()
 
     def on_request(stream: int, writer: asyncio.StreamWriter) -> None:
-        if stream == 1:
+        if stream == 3:
             writer.write(NOTHING + h2_chaos.response(stream))
             lowered.set()
 

@@ -488,8 +488,8 @@ pub struct Bytes {
     pub header_received_encoded: u64,
     /// Field sections received, uncompressed, in every version alike.
     pub header_received_decoded: u64,
-    /// Content of requests that the peer's TCP acknowledged, over TLS as the content of records; over a
-    /// Unix socket what the kernel had taken. HTTP/3: what QUIC had taken, which the server's windows allow, as far as the datagrams that were sent
+    /// Content of requests. HTTP/1.1: what the peer's TCP acknowledged; HTTP/2, TLS as the content of records, and
+    /// Unix sockets: what the kernel had taken. HTTP/3: what QUIC had taken, which the server's windows allow, as far as the datagrams that were sent
     /// can carry it; some of it may have waited for the congestion control.
     pub body_sent: u64,
     /// Response bodies.

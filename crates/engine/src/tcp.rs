@@ -513,7 +513,11 @@ impl Tcp {
                 0 => new,
                 in_flight => new.min(in_flight),
             };
-            let arrived = new - self.unacknowledged(context).min(at_most);
+            let unacknowledged = match self.stream.version() {
+                Some(connection::Version::H1) => self.unacknowledged(context),
+                _ => 0,
+            };
+            let arrived = new - unacknowledged.min(at_most);
             context.tally.recorder.traffic.body_sent += arrived;
             self.content_counted += arrived;
         }

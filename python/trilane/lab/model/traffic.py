@@ -292,9 +292,9 @@ class Bytes(Record, frozen=True):
     header_received_decoded: Count
     """Field sections received after decompression, counted as those sent, bytes."""
     body_sent: Count
-    """Content of requests that the peer's TCP acknowledged, over TLS as the content of records,
-    bytes; over a Unix socket what the kernel had taken, over HTTP/3 what QUIC had taken, within the
-    server's windows, as far as the datagrams sent can carry it: some of it may have waited for the
+    """Content of requests, bytes: over HTTP/1.1 what the peer's TCP acknowledged, over HTTP/2 and
+    Unix sockets what the kernel had taken, over HTTP/3 what QUIC had taken, within the server's
+    windows, as far as the datagrams sent can carry it: some of it may have waited for the
     congestion control.
     """
     body_received: Count
