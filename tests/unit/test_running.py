@@ -35,7 +35,7 @@ def gate(arm: str, to: str, ratio: float | None, met: bool | None) -> ExpectedRa
     [
         (1.0, True, False, 0, ""),
         (1.1, None, False, 0, ""),
-        (1.5, False, False, 3, ""),
+        (1.5, False, False, 3, "trilane race: breached: p99 "),
         (None, None, False, 3, "trilane race: breached, as nothing was measured for it: p99 "),
         # The run that goes on will tell.
         (None, None, True, 130, ""),
