@@ -1,6 +1,6 @@
 //! Whether a run may be believed.
 
-mod nothing_ok;
+pub(crate) mod nothing_ok;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -23,6 +23,10 @@ pub(crate) enum Ending {
 
 /// What a server does with one connection.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a run has a few of them, and only in tests"
+)]
 pub(crate) enum Story {
     /// Nobody listens.
     Refuse,

@@ -21,7 +21,7 @@ pub(super) fn why(outcome: &Outcome, reads: bool) -> String {
 }
 
 /// What may be the matter where no request was answered as expected.
-fn hint(outcome: &Outcome) -> &'static str {
+pub(crate) fn hint(outcome: &Outcome) -> &'static str {
     let mut kinds = outcome.requests.failures.keys();
     let only_ended = outcome.status.is_empty()
         && outcome.requests.failed > 0

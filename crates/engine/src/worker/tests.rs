@@ -30,7 +30,7 @@ use crate::options::{Options, Version};
 use crate::outcome::Outcome;
 use crate::schedule::Unsent;
 use crate::simulation::{Early, Ending, Latency, Seen, Serve, Simulation, Slow, Story};
-use crate::validity::hint;
+use crate::validity::nothing_ok::hint;
 
 fn addresses(count: u16) -> Vec<Address> {
     let address = |port| Address::Ip(([192, 0, 2, 1], port).into());
