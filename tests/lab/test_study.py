@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import http.server
 import itertools
 import json
 import os
@@ -10,7 +12,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -243,6 +246,41 @@ def test_without_its_baseline_nothing_runs_and_nothing_is_left(tmp_path: Path) -
     with pytest.raises(CannotRun, match="baseline python cannot run"):
         made_of(wanted(made, tmp_path))
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+@contextlib.contextmanager
+def answering(content: bytes) -> Iterator[str]:
+    """A server that answers everything with this; its origin."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+def test_bodies_that_differ_are_told_before_the_runs(tmp_path: Path) -> None:
+    with answering(b"version 1") as one, answering(b"version 2") as other:
+        arms = tuple(
+            replace(WORKLOAD.arm("engine", "h1", name=name, title=name), server=server)
+            for name, server in (("python", one), ("head", other))
+        )
+        done, said = made_of(wanted(experiment(arms=arms), tmp_path))
+    assert done.result.validity.verdict == "invalid"
+    [told] = [line for line in said.lines if line.startswith("in the trial run: ")]
+    assert "python read 9 bytes with CRC-32 " in told
+    assert "head read 9 bytes with CRC-32 " in told
+    assert "trilane ab --bodies differ" in told
 
 
 def test_a_baseline_alone_is_no_comparison(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ fn connect(url: &Value) -> TcpStream {
 
 fn hello(stream: &mut TcpStream) {
     stream
-        .write_all(b"GET /hello HTTP/1.1\r\nhost: a\r\n\r\n")
+        .write_all(b"GET /hello HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .unwrap();
     let mut heard = Vec::new();
     while !heard.ends_with(b"hello world") {
@@ -187,7 +187,7 @@ fn a_long_answer_is_not_held_in_memory() {
     let ready = server.json();
     let mut stream = connect(&ready["http"]);
     stream
-        .write_all(b"GET /bytes/256m HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+        .write_all(b"GET /bytes/256m HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         .unwrap();
     let heard = std::io::copy(&mut stream, &mut std::io::sink()).unwrap();
     assert!(heard > 256 << 20);
@@ -209,7 +209,7 @@ fn a_second_signal_does_not_wait() {
     let url = Value::from(ready.split_ascii_whitespace().nth(1).unwrap());
     let mut stream = connect(&url);
     stream
-        .write_all(b"GET /drip?bytes=2&duration=10m HTTP/1.1\r\nhost: a\r\n\r\n")
+        .write_all(b"GET /drip?bytes=2&duration=10m HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .unwrap();
     let mut head = [0; 15];
     stream.read_exact(&mut head).unwrap();

@@ -25,7 +25,6 @@ from msgspec.structs import replace as with_fields
 from trilane import hiding
 from trilane.lab import measuring, names
 from trilane.lab.analysis import bodies, disturbed, findings, looks, paired
-from trilane.lab.analysis.bodies import Body
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.paired import Observed
 from trilane.lab.asked import CLUSTER, CannotRun, Entry, Wanted, chosen, fingerprint, order
@@ -313,20 +312,19 @@ def _present(study: _Study, form: Form, testbed: Testbed, watcher: Watcher) -> F
         problem = _problem(study, point, arm, testbed, tried[arm.name])
         if problem is not None:
             skipped[arm.name] = problem
-    read = [
-        (arm.title, body)
-        for arm in usable
-        for body in bodies.of_arm(arm_of(arm, testbed), tried[arm.name])
-    ]
-    if not form.bodies_differ and (told := _different(read)) is not None:
-        watcher.say(told)
+    given = {a.title: bodies.of_arm(arm_of(a, testbed), tried[a.name]) for a in usable}
+    if not form.bodies_differ and (why := bodies.suspected(given)) is not None:
+        watcher.say(
+            f"in the trial run: {why.text}; unless each request gets another body, the measurement "
+            "will be invalid (trilane ab --bodies differ compares all but the bytes)"
+        )
     left = [arm.name for arm in form.arms if arm.name not in skipped]
     if race:
         return form.only(left) if left else _no_version(form, url, skipped)
     for name, reason in skipped.items():
         watcher.say(f"skipped {name}: {reason}")
-    if (reason := _uncomparable(study.wanted, form, left, skipped)) is not None:
-        raise CannotRun(reason)
+    if (hindrance := _uncomparable(study.wanted, form, left, skipped)) is not None:
+        raise CannotRun(hindrance)
     return form.only(left) if len(left) < len(form.arms) else form
 
 
@@ -344,18 +342,6 @@ def _uncomparable(
     if len(left) == 1 < len(form.arms):
         return f"only {left[0]} can run here, so nothing can be compared: {'; '.join(told)}"
     return None
-
-
-def _different(read: Sequence[tuple[str, Body]]) -> str | None:
-    """What to know before the runs where short tries `read` different bodies, by their titles."""
-    if all(body.may_be(other) for _, body in read for _, other in read):
-        return None
-    told = ", ".join(f"{title} read {body}" for title, body in read)
-    return (
-        f"different bodies in the trial run: {told}: unless each request gets "
-        "another one, they will not be ranked, and the measurement will be invalid; trilane ab "
-        "--bodies differ compares all but the bytes"
-    )
 
 
 def _problem(

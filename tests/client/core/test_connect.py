@@ -146,7 +146,7 @@ def test_a_version_that_is_not_spoken() -> None:
 )
 def test_arguments_that_make_no_sense(options: dict[str, object]) -> None:
     with pytest.raises(errors.InvalidRequest):
-        connect("127.0.0.1", 1, **{"scheme": "http", **options})  # type: ignore[arg-type]
+        connect("127.0.0.1", 1, **{"scheme": "http", **options})  # type: ignore[call-overload]
 
 
 def test_arguments_of_other_types() -> None:

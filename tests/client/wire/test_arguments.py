@@ -70,11 +70,11 @@ def test_numbers_of_connect(name: str, number: object) -> None:
     port = free_port()
     given: dict[str, object] = {"timeout": 2.0, "race": 0.1, "port": port, name: number}
     assert not _survives(
-        lambda: _core.connect(
+        lambda: _core.connect(  # type: ignore[call-overload]
             HOST,
             versions=("h3", "h2"),
             tls=_core.Tls(insecure=True),
-            **given,  # type: ignore[arg-type]
+            **given,
         )
     )
 
@@ -127,7 +127,7 @@ def test_texts(text: object) -> None:
         lambda: connection.submit("GET", text, []),  # type: ignore[arg-type]
         lambda: _core.Connection.memory(text),  # type: ignore[arg-type]
         lambda: _core.Connection.memory("h1", scheme=text),  # type: ignore[arg-type]
-        lambda: _core.connect(text, 1, timeout=0.5),  # type: ignore[arg-type]
+        lambda: _core.connect(text, 1, timeout=0.5),  # type: ignore[call-overload]
         lambda: _core.Decoder([text]),  # type: ignore[list-item]
     ]
     assert not any(_survives(call) for call in given)

@@ -317,4 +317,4 @@ def test_sessions_are_resumed(peers: Peers, tls: _core.Tls, opener: Opener) -> N
 def test_impossible_arguments(tls: _core.Tls, wrong: dict[str, object]) -> None:
     arguments: dict[str, object] = {"host": "localhost", "port": 1, "tls": tls, "timeout": 1.0}
     with pytest.raises((errors.InvalidRequest, errors.ConnectFailed, OverflowError, ValueError)):
-        _core.connect(**{**arguments, **wrong})  # type: ignore[arg-type]
+        _core.connect(**{**arguments, **wrong})  # type: ignore[call-overload]

@@ -14,8 +14,7 @@ from rich.console import Console
 
 from synthetic import labs, races, records
 from synthetic.records import altered, validity, with_runs
-from trilane.lab import study
-from trilane.lab.analysis import bodies, paired
+from trilane.lab.analysis import paired
 from trilane.lab.analysis.paired import Observed
 from trilane.lab.model.contender import Wire
 from trilane.lab.model.lab import LabResult
@@ -488,10 +487,3 @@ def test_bodies_that_may_differ_are_compared() -> None:
     asked = paired.compare(dataclasses.replace(race, bodies_differ=True))
     assert asked.validity.verdict == "valid"
     assert asked.ranking.winner == "h1"
-    # What the trial run says of it, long before the runs end.
-    small, large = bodies.Body(100, "0000000a"), bodies.Body(2000, "0000000b")
-    assert study._different([("base", small), ("head", small)]) is None
-    told = study._different([("base", small), ("head", large)])
-    assert told is not None
-    assert "head read 2,000 bytes" in told
-    assert "--bodies differ" in told

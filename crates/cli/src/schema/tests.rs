@@ -147,7 +147,7 @@ fn the_embedded_server_is_asked_over_every_version() {
     );
     let elsewhere = Options {
         connect_to: Some(format!("127.0.0.1:{}", addresses.http.port())),
-        ..options("http://books.example/")
+        ..options("http://books.localhost/")
     };
     check(ask(&elsewhere, METHOD).unwrap(), "reflection v1");
 }

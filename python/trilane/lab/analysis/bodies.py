@@ -196,10 +196,14 @@ def _not(held: bool | None) -> bool | None:
     return None if held is None else not held
 
 
-def groups(arms: Sequence[Arm], runs: Mapping[str, Sequence[Run]]) -> list[list[Arm]]:
+def groups(
+    arms: Sequence[Arm],
+    runs: Mapping[str, Sequence[Run]],
+    differ: Callable[[Sequence[Received], Sequence[Received]], bool] = differ,
+) -> list[list[Arm]]:
     """The arms by what they were given, in their order; one group where no two are known to differ.
 
-    `runs` holds the runs of each arm by its name.
+    `runs` holds the runs of each arm by its name; `differ` is what keeps two apart.
     """
     given = {arm.name: of_arm(arm, runs[arm.name]) for arm in arms}
     found: list[list[Arm]] = []
@@ -239,6 +243,16 @@ def reason(found: Sequence[Sequence[Arm]], runs: Mapping[str, Sequence[Run]]) ->
 def difference(first: Sequence[Received], second: Sequence[Received]) -> Reason | None:
     """Why an arm is not judged that was given `second` in B and `first` in A; None where it may."""
     return _reason({"A": first, "B": second}) if differ(first, second) else None
+
+
+def suspected(given: Mapping[str, Sequence[Received]]) -> Reason | None:
+    """What one run of each, by title, already says, as does a page that changes every time."""
+    pairs = itertools.permutations(itertools.chain.from_iterable(given.values()), 2)
+    differs = any(
+        one.has_another_status(other) or one.has_another_body(other) or one.is_longer(other)
+        for one, other in pairs
+    )
+    return _reason({title: runs for title, runs in given.items() if runs}) if differs else None
 
 
 def _reason(given: Mapping[str, Sequence[Received]]) -> Reason:

@@ -344,7 +344,7 @@ def over_networks(form: Form, made: Sequence[Comparison]) -> str:
         )
     if len(measured) < len(made):
         told.append(f"No block was completed on {len(made) - len(measured)} of {len(made)}.")
-    doubted = [found for each in made if (found := verdict.doubts(each))]
+    doubted = [doubts for each in made if (doubts := verdict.doubts(each))]
     if doubted:
         told.append(
             f"Suspect on {len(doubted)} of {len(made)} networks, first because of "

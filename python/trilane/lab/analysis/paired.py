@@ -187,11 +187,8 @@ class Table:
                 for slot in range(self._planned(arm.name, block))
             )
         ]
-        self._groups = (
-            [list(observed.arms)]
-            if observed.bodies_differ
-            else bodies.groups(observed.arms, self._runs())
-        )
+        differ = bodies.differ_in_status if observed.bodies_differ else bodies.differ
+        self._groups = bodies.groups(observed.arms, self._runs(), differ)
         self.alpha = looks.alpha(observed.looks, self.blocks)
         """Chance of a false claim that the table may take; its intervals have the level 1 less."""
 
@@ -219,7 +216,9 @@ class Table:
 
     def odd_runs(self) -> list[Reason]:
         """Which runs were given another body than most others of their arms."""
-        return bodies.odd_runs(self._groups, self._runs())
+        observed = self._observed
+        alone = [[arm] for arm in observed.arms]
+        return bodies.odd_runs(alone if observed.bodies_differ else self._groups, self._runs())
 
     def values(self, arm: str, measure: Measure) -> Floats:
         """One value per block; two runs of one block are joined by their geometric mean."""
