@@ -386,7 +386,6 @@ impl Recorder {
         std::mem::replace(&mut self.window, next)
     }
 
-    /// Adds another worker's counts.
     /// Whether these can be the counts of a run: they come from another machine, and are added up.
     pub(crate) fn is_plausible(&self) -> bool {
         let (early, warmup) = (&self.early, &self.warmup);
@@ -411,6 +410,7 @@ impl Recorder {
             && self.traffic.is_plausible()
     }
 
+    /// Adds another worker's counts.
     pub(crate) fn merge(&mut self, other: Recorder) {
         self.started += other.started;
         self.ok += other.ok;
