@@ -32,7 +32,9 @@ EXAMPLES = {
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
     """The embedded server, all versions."""
-    peer = embedded.start(native(), tmp_path_factory.mktemp("embedded"))
+    folder = tmp_path_factory.mktemp("embedded")
+    # It stands for the servers of the examples, whatever their names.
+    peer = embedded.start(native(), folder, flags=("--allow-host", "*"))
     yield peer
     peer.stop()
 

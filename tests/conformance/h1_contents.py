@@ -56,6 +56,11 @@ def trailers(*lines: bytes) -> bytes:
     return chunks(CHUNKS[:-2] + b"".join(each + b"\r\n" for each in lines) + b"\r\n")
 
 
+def surplus(name: str, section: str, answer: bytes, taken: Taken, *, method: str = "GET") -> Case:
+    """Bytes come behind the response: the client takes it, and a load counts it as failed."""
+    return Case(name, section, answer, BROKEN, method=method, client=taken)
+
+
 LENGTHS = (
     Case("a length of 0", "RFC 9112 §6.2", OK + b"Content-Length: 0\r\n\r\n", Taken(b"")),
     Case(
@@ -101,7 +106,7 @@ LENGTHS = (
     Case("too little content and a close", "RFC 9112 §8", length(b"12"), SHORT, End.CLOSE),
     Case("too little content and a reset", "RFC 9112 §8", length(b"12"), SHORT, End.RESET),
     Case("too little content and silence", "RFC 9112 §6.3", length(b"12"), SILENT),
-    Case("too much content", "RFC 9112 §6.3", length(b"5"), Taken(b"hello", kept=False)),
+    surplus("too much content", "RFC 9112 §6.3", length(b"5"), Taken(b"hello", kept=False)),
     Case("content up to the close", "RFC 9112 §6.3", OK + REST, CLOSING, End.CLOSE),
     Case(
         "no content up to the close",
@@ -141,13 +146,13 @@ WITHOUT_CONTENT = (
         b"HTTP/1.1 204 None\r\n" + CHUNKED + b"\r\n",
         Taken(b"", 204),
     ),
-    Case(
+    surplus(
         "204 with content",
         "RFC 9112 §6.3",
         b"HTTP/1.1 204 None\r\n" + LENGTH + REST,
         Taken(b"", 204, kept=False),
     ),
-    Case(
+    surplus(
         "204 with chunks",
         "RFC 9112 §6.3",
         b"HTTP/1.1 204 None\r\n" + CHUNKED + b"\r\n" + CHUNKS,
@@ -171,7 +176,7 @@ WITHOUT_CONTENT = (
         b"HTTP/1.1 304 Same\r\n" + CHUNKED + b"\r\n",
         Taken(b"", 304),
     ),
-    Case(
+    surplus(
         "304 with content",
         "RFC 9112 §6.3",
         b"HTTP/1.1 304 Same\r\n" + LENGTH + REST,
@@ -186,8 +191,8 @@ WITHOUT_CONTENT = (
         Taken(b""),
         method="HEAD",
     ),
-    Case("HEAD and content", "RFC 9112 §6.3", FINAL, Taken(b"", kept=False), method="HEAD"),
-    Case(
+    surplus("HEAD and content", "RFC 9112 §6.3", FINAL, Taken(b"", kept=False), method="HEAD"),
+    surplus(
         "HEAD and chunks",
         "RFC 9112 §6.3",
         OK + CHUNKED + b"\r\n" + CHUNKS,
@@ -454,47 +459,47 @@ CHUNKED_CONTENT = (
 )
 
 BEHIND = (
-    Case("a second response behind a length", "RFC 9112 §9.2", FINAL + SMUGGLED, CLOSING),
-    Case("a second response behind chunks", "RFC 9112 §9.2", chunks(CHUNKS) + SMUGGLED, CLOSING),
-    Case(
+    surplus("a second response behind a length", "RFC 9112 §9.2", FINAL + SMUGGLED, CLOSING),
+    surplus("a second response behind chunks", "RFC 9112 §9.2", chunks(CHUNKS) + SMUGGLED, CLOSING),
+    surplus(
         "a second response behind trailers",
         "RFC 9112 §9.2",
         trailers(b"A: b") + SMUGGLED,
         Taken(trailers=(("a", "b"),), kept=False),
     ),
-    Case(
+    surplus(
         "a second response behind 204",
         "RFC 9112 §9.2",
         b"HTTP/1.1 204 None\r\n\r\n" + SMUGGLED,
         Taken(b"", 204, kept=False),
     ),
-    Case(
+    surplus(
         "a second response behind 304",
         "RFC 9112 §9.2",
         b"HTTP/1.1 304 Same\r\n" + LENGTH + b"\r\n" + SMUGGLED,
         Taken(b"", 304, kept=False),
     ),
-    Case(
+    surplus(
         "a second response behind HEAD",
         "RFC 9112 §9.2",
         OK + b"Content-Length: 0\r\n\r\n" + SMUGGLED,
         Taken(b"", kept=False),
         method="HEAD",
     ),
-    Case(
+    surplus(
         "a second response behind Connection: close",
         "RFC 9112 §9.6",
         FINAL.replace(LENGTH, b"Connection: close\r\n" + LENGTH) + SMUGGLED,
         CLOSING,
     ),
-    Case(
+    surplus(
         "1xx behind a response",
         "RFC 9112 §9.2",
         FINAL + b"HTTP/1.1 103 Early Hints\r\n\r\n",
         CLOSING,
     ),
-    Case("an empty line behind a response", "RFC 9112 §9.2", FINAL + b"\r\n", CLOSING),
-    Case("NUL behind a response", "RFC 9112 §9.2", FINAL + b"\0", CLOSING),
+    surplus("an empty line behind a response", "RFC 9112 §9.2", FINAL + b"\r\n", CLOSING),
+    surplus("NUL behind a response", "RFC 9112 §9.2", FINAL + b"\0", CLOSING),
 )
 
 CASES = LENGTHS + WITHOUT_CONTENT + CODINGS + CHUNKED_CONTENT + BEHIND

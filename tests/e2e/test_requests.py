@@ -140,7 +140,7 @@ def test_a_body_comes_from_stdin(peers: Peers) -> None:
         ("a.jsonl", '{"url": "/", "weight": 0}\n', "a.jsonl:1: the weight 0"),
         ("a.jsonl", '{"url": "/", "headers": {"a b": "c"}}\n', 'a.jsonl:1: header name "a b"'),
         ("a.http", "GET {{host}}/\n", 'a.http:1:7: the variable "host" is not known'),
-        ("a.har", "[]", "a.har:1:2: this is no HTTP Archive"),
+        ("a.har", "[]", "a.har:1:2: this is not an HTTP Archive"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, file: str, text: str, told: str) -> None:

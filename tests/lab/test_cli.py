@@ -62,9 +62,10 @@ def test_help_names_the_commands() -> None:
         assert command in done.stdout
 
 
-def test_no_arguments_show_the_help_as_wrong_usage() -> None:
-    done = trilane()
-    assert done.returncode == 2
+@pytest.mark.parametrize("words", [(), ("lab",), ("cluster",)])
+def test_no_arguments_show_the_help_as_wrong_usage(words: tuple[str, ...]) -> None:
+    done = trilane(*words)
+    assert (done.returncode, done.stderr) == (2, "")
     assert "Commands" in done.stdout
 
 
@@ -99,7 +100,7 @@ def test_version_names_the_build() -> None:
         (["race", "--search", "p99"], "there is no < or >: type for example --search 'p99<10ms"),
         (["race", "--search", ","], "it takes what has to hold, such as p99<10ms"),
         (["race", "--search", "p99<1s", "--fail-if", "p99>1.1"], "measures capacity_per_s alone"),
-        (["race", "http://127.0.0.1:9/", "-H", "no colon"], "type -H"),
+        (["race", "http://127.0.0.1:9/", "-H", "no colon"], "write 'Name: value'"),
     ],
 )
 def test_wrong_use_is_one_line_and_what_to_type(

@@ -75,4 +75,6 @@ def test_a_cluster_that_starts_is_ended_once_it_has_started(tmp_path: Path) -> N
     wait_until(lambda: len(proc.descendants(cluster.pid)) > 1, "a worker starts")
     os.killpg(cluster.pid, signal.SIGINT)
     _, err = cluster.communicate(timeout=120)
-    assert (cluster.returncode, err) == (0, "")
+    assert cluster.returncode == 0
+    # What it says of who reaches it is no traceback.
+    assert [line for line in err.splitlines() if ": warning: " not in line] == []

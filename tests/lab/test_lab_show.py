@@ -119,7 +119,6 @@ def test_what_is_not_there_is_told_in_a_line(tmp_path: Path) -> None:
         (("show", "bookstor"), "no experiment 'bookstor': did you mean bookstore?"),
         (("show", "none.toml"), "cannot read none.toml: No such file or directory"),
         (("show", "bookstore", "--form", "fiar"), "no form 'fiar': did you mean fair?"),
-        ((), "Missing command."),
     ):
         done = trilane("lab", *arguments, folder=tmp_path)
         assert done.returncode == 2

@@ -94,8 +94,8 @@ def run(arguments: Sequence[str]) -> int:
         # One that is ignored from the start, as under `nohup`, stays so.
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _interrupt)
-    if not arguments:
-        app(["--help"], prog_name="trilane", standalone_mode=False)
+    if list(arguments) in ([], ["lab"], ["cluster"]):
+        app([*arguments, "--help"], prog_name="trilane", standalone_mode=False)
         return WRONG_USAGE
     try:
         with interrupts.raised():

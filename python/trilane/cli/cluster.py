@@ -18,7 +18,6 @@ cluster_app = typer.Typer(
     name="cluster",
     help="Machines that carry out one load together (docs/cluster.md).",
     rich_markup_mode=None,
-    no_args_is_help=True,
 )
 
 START_HELP = """Start a scheduler and workers on this machine, until Ctrl-C.

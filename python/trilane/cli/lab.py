@@ -31,7 +31,7 @@ HELP = """Run experiments: clients, versions and strategies against servers.
 An experiment is a TOML file. Those in the folder experiments of the current folder come first,
 then those that ship with Trilane."""
 
-lab_app = typer.Typer(name="lab", help=HELP, rich_markup_mode=None, no_args_is_help=True)
+lab_app = typer.Typer(name="lab", help=HELP, rich_markup_mode=None)
 
 
 @lab_app.command("list")

@@ -151,7 +151,7 @@ def _prepared(
 ) -> stand_in.Order:
     """Have every worker measure its clock, and begin its lease."""
     run, key = secrets.token_hex(8), secrets.token_bytes(32)
-    reference = client.run_on_scheduler(relay.begin, run, client.id, key, 0)
+    reference = client.run_on_scheduler(relay.begin, run, client.id, key, 0, len(addresses))
     file = folder / "load"
     file.write_bytes(pickle.dumps(load))
     indexes = {address: index for index, address in enumerate(addresses)}
