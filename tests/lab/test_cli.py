@@ -144,9 +144,11 @@ def test_a_refused_port_ends_soon_and_says_so(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         done = trilane(
-            "race", f"http://127.0.0.1:{port}/", "--timeout", "2s", "--state", str(tmp_path)
+            *("race", "-k", f"http://127.0.0.1:{port}/", "--timeout", "2s"),
+            *("--state", str(tmp_path)),
         )
     assert done.returncode == 1
+    assert "warning: -k: no certificate is verified" in done.stderr
     assert "refused" in done.stderr.lower()
     assert "Traceback" not in done.stderr
 
