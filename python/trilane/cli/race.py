@@ -278,8 +278,8 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         raise Usage(str(error)) from error
     if insecure:
         sys.stderr.write(
-            "trilane race: warning: -k: no certificate is verified: whoever is between can read and "
-            "change all of it\n"
+            "trilane race: warning: -k: no certificate is verified: whoever is between can read "
+            "and change all of it\n"
         )
     wanted = Wanted(
         made,
