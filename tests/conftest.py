@@ -47,6 +47,14 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(autouse=True)
+def _ctrl_c_as_before() -> Iterator[None]:
+    """A command that a test runs in this process leaves SIGINT to the kernel, for good."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
 def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment of whoever runs the tests is not part of them."""
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
