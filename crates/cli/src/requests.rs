@@ -183,7 +183,7 @@ fn tell_outside(folder: &Path, file: &Path) {
     }
 }
 
-/// Whether a file lies elsewhere, by links too; one that is not there is none's.
+/// Whether a file lies outside of the folder, also through links; a missing file does not.
 fn is_outside(folder: &Path, file: &Path) -> bool {
     let folder = if folder.as_os_str().is_empty() {
         Path::new(".")
