@@ -26,6 +26,7 @@ def main() -> int:
         "http": "http://127.0.0.1:8080",
         "https": "https://127.0.0.1:8443",
         "cacert": "/nowhere/ca.pem",
+        "tcp_congestion_control": "vegas",
     }
     sys.stdout.write(json.dumps(ready) + "\n")
     sys.stdout.flush()
