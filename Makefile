@@ -85,6 +85,7 @@ native: $(STAMPS)/test
 test-rust: native
 	@$(TIMED) 'building the Rust tests' cargo test --no-run
 	@$(TIMED) 'Rust tests' .ci/quietly build/rust-tests.log cargo test
+	@.ci/took-rust build/rust-tests.log
 
 # Beside the build of the Rust tests; the lab reads the names of networks by the native module.
 environments: native

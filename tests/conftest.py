@@ -20,6 +20,7 @@ from peers.peer import Peer
 from peers.process import MissingProgramError
 from peers.running import Peers, absent
 from repository import DOCS
+from took import Took
 
 Own: TypeAlias = Callable[[Callable[[Path], Peer]], Peer]
 
@@ -37,13 +38,16 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("trilane")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Take SIGINT as at a terminal, whoever started the tests.
 
     A script's background job is started with SIGINT ignored, and what ignores it hands that down
     to every process it starts (POSIX shell, 2.11).
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Processes of pytest-xdist hand their reports to the one that shows them.
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Took())
 
 
 @pytest.fixture(autouse=True)
