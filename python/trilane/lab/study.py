@@ -473,6 +473,7 @@ class _Runs:
             ],
             rank=BY_NAME[self.form.rank],
             announced=point.announced(),
+            answer=point.answer,
             looks=study.looks,
             bodies_differ=point.bodies_differ,
             budgets=point.expect if point.stats.budgets else (),

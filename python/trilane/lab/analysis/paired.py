@@ -13,7 +13,7 @@ from msgspec import structs
 from trilane.lab.analysis import bodies, family, ledger, looks, spending, stats, verdict
 from trilane.lab.analysis.family import Case
 from trilane.lab.analysis.stats import Floats
-from trilane.lab.experiment.form import Expect
+from trilane.lab.experiment.form import Answer, Expect
 from trilane.lab.model.arm import Arm
 from trilane.lab.model.comparison import (
     SCHEMA,
@@ -79,6 +79,8 @@ class Observed:
     budgets: Sequence[Expect] = ()
     """Gates that are questions of their own (`spending`), which a run until it is decided decides.
     """
+    answer: Answer | None = None
+    """What of all this answers the question."""
 
 
 def compare(observed: Observed) -> Comparison:
@@ -145,7 +147,7 @@ def compare(observed: Observed) -> Comparison:
     believed = structs.replace(
         numbers, validity=verdict.validity(numbers, different, table.odd_runs())
     )
-    return structs.replace(believed, verdict=verdict.sentence(believed, different))
+    return structs.replace(believed, verdict=verdict.sentence(believed, different, observed.answer))
 
 
 def _ended(numbers: Comparison, budgets: Sequence[bool | None]) -> BlockPlan:

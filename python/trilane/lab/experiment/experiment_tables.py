@@ -364,6 +364,21 @@ class ExpectTable(_Table, frozen=True, kw_only=True):
     at: Annotated[Point | None, _note(_AT)] = None
 
 
+class AnswerTable(_Table, frozen=True, kw_only=True):
+    """What answers the question, and so stands first in the verdict: one of both keys."""
+
+    compare: Annotated[
+        Pair | str | None,
+        _note(
+            "a pair of arms, or one of the form's comparisons by factor",
+            examples=[["one", "other"], "version within client"],
+        ),
+    ] = None
+    measure: Annotated[
+        Measure | None, _note("what it is of each arm, where none of them is to win")
+    ] = None
+
+
 class QuickTable(_Table, frozen=True, kw_only=True):
     """What --quick changes, so that all runs take less than two minutes on two cores."""
 
@@ -437,6 +452,14 @@ class FormTable(_Table, frozen=True, kw_only=True):
             examples=[["version within client", "client within version and strategy"]],
         ),
     ] = ()
+    answer: Annotated[
+        AnswerTable | None,
+        Meta(
+            description="the one comparison that answers the question, and so stands first in the "
+            "verdict; where missing all arms with the baseline, or of a few each with each",
+            extra_json_schema={"minProperties": 1, "maxProperties": 1},
+        ),
+    ] = None
     quick: QuickTable | None = None
 
 
