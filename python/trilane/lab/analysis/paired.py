@@ -154,7 +154,9 @@ def _ended(numbers: Comparison, budgets: Sequence[bool | None]) -> BlockPlan:
     """The plan, with the look that ended it."""
     ended_at = looks.ended(numbers.plan.looks, numbers, budgets)
     plan = structs.replace(numbers.plan, ended_at=ended_at)
-    return structs.replace(plan, order=plan.order[: plan.wanted])
+    # Of a run that looks the time may have been over before all blocks were made.
+    made = plan.blocks_done if plan.looks and not numbers.interrupted else plan.wanted
+    return structs.replace(plan, order=plan.order[:made])
 
 
 def _judged_pairs(observed: Observed) -> list[tuple[str, str]]:

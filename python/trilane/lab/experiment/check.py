@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from trilane.lab.experiment.experiment import Experiment, Machines
 
 NAME = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
+SHORTEST_S = 1.0
+"""A run takes longer."""
 SHORTEST_TURN_S = 0.001
 LONGEST_TURN_S = 10.0
 NAME_TOLD = "use small letters and digits, with single - . or _ between them"
@@ -72,6 +74,11 @@ def _form(form: Form, key: Key) -> None:
         raise BadExperiment(problem, (*key, "margin"))
     for part in ("blocks", "publish_blocks"):
         at_least(getattr(form.stats, part), 1, (*key, "stats", part))
+    if form.stats.within_s is not None:
+        at_least(form.stats.within_s, SHORTEST_S, (*key, "stats", "within"))
+        if not form.stats.until_decided:
+            problem = "is for blocks until it is decided: add until_decided = true"
+            raise BadExperiment(problem, (*key, "stats", "within"))
     at_least(form.threads, 1, (*key, "threads"))
     check_workload(form.workload, form.sweep, (*key, "workload"))
     if form.sweep is not None:

@@ -125,6 +125,20 @@ class StatsTable(_Table, frozen=True, kw_only=True):
     aa: Annotated[
         bool, _note("one arm runs twice in every block, the arms in turn, which shows the noise")
     ] = _STATS.aa
+    until_decided: Annotated[
+        bool,
+        _note(
+            "each point gets blocks until it is decided, three times blocks at most, as with "
+            "--until-decided"
+        ),
+    ] = _STATS.until_decided
+    within_s: Annotated[
+        Time | None,
+        _note(
+            "with until_decided: after its first look a point gets more blocks only as far as this "
+            "time lasts for all; no limit where missing"
+        ),
+    ] = field(default=None, name="within")
 
 
 class WorkloadTable(_Table, frozen=True, kw_only=True):

@@ -22,6 +22,10 @@ class Stats:
     """One arm runs twice in every block, the arms in turn, which shows the noise."""
     until_decided: bool = False
     """The run looks at its results and ends once they decide (`analysis/looks`)."""
+    within_s: Number | None = None
+    """With `until_decided`: after its first look a point gets more blocks only as far as these
+    seconds last for all points; None: until the most blocks are made.
+    """
     budgets: bool = False
     """What is expected are budgets, announced beforehand and judged each by itself, and a run until
     it is decided ends once they are (`analysis/spending`).
@@ -285,7 +289,9 @@ class Form:
         told = {part: value for part, value in less.items() if value is not None}
         form = replace(form, workload=replace(form.workload, **told))
         if quick.blocks is not None:
-            form = replace(form, stats=replace(form.stats, blocks=quick.blocks))
+            # So many, and neither more nor longer.
+            few = replace(form.stats, blocks=quick.blocks, until_decided=False, within_s=None)
+            form = replace(form, stats=few)
         if quick.network is not None:
             arms = tuple(
                 replace(arm, network=quick.network) if arm.network else arm for arm in form.arms
