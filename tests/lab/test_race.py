@@ -77,6 +77,11 @@ def test_a_race_leaves_what_an_experiment_leaves(
     comparison = msgspec.to_builtins(made.result.race)
     assert [error.message for error in comparison_schema.iter_errors(comparison)] == []
     assert made.result.experiment.title == "https://127.0.0.1:8443/hello"
+    assert made.result.race is not None
+    [sent_by] = [r for r in made.result.race.ledger.rows if r.name == "server congestion control"]
+    # Of a server that is not ours nobody knows whether it is the same over TCP and over QUIC.
+    assert not sent_by.equal
+    assert set(sent_by.values.values()) == {"unknown (the server's own)"}
 
 
 def test_a_race_is_repeated_from_its_manifest(wanted: Make, said: Said, tmp_path: Path) -> None:

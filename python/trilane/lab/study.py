@@ -49,6 +49,7 @@ from trilane.lab.model.manifest import RACE, Manifest, Status
 from trilane.lab.model.measures import BY_NAME, SYSCALLS
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
+from trilane.lab.model.sent_by import SentBy
 from trilane.lab.network.emulated import NetworkFailed
 from trilane.lab.storage import benchmarks, store
 from trilane.lab.storage.journal import BadJournal, Journal, Line
@@ -271,13 +272,14 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
         runs = _Runs(study, form, testbed, planned, done, facts)
         interrupted = _make_runs(runs, watcher)
         servers = testbed.facts()
+        sent_by = [testbed.sent_by(point.arms) for _, point in form.points()]
     file = benchmarks.write(journal.folder, [line.sample.run for line in done if line.sample.run])
     made = findings.result(
         Findings(
             experiment=study.shown,
             form=form,
             quick=study.wanted.quick,
-            points=runs.points(servers, interrupted),
+            points=runs.points(interrupted, servers, sent_by),
             command=study.command,
             replay=study.replay,
             started_at=study.started_at,
@@ -409,12 +411,16 @@ class _Runs:
     done: list[Line]
     machine: Json
 
-    def points(self, servers: Json, interrupted: bool) -> list[Point]:
-        """What was asked and seen at every point."""
-        return [
-            Point(value, point, self._observed(number, point, servers, interrupted))
-            for number, (value, point) in enumerate(self.form.points())
-        ]
+    def points(
+        self, interrupted: bool, servers: Json, sent_by: Sequence[Mapping[str, SentBy]]
+    ) -> list[Point]:
+        """What was asked and seen at every point; of each `sent_by` of its arms."""
+        points = []
+        for number, (value, point) in enumerate(self.form.points()):
+            seen = self._observed(number, point, interrupted)
+            seen = replace(seen, server=servers, sent_by=sent_by[number])
+            points.append(Point(value, point, seen))
+        return points
 
     def entries(self, number: int, begin: int, end: int | None = None) -> list[Entry]:
         """The runs of the blocks of a point from `begin` on, up to before `end`."""
@@ -431,7 +437,8 @@ class _Runs:
             return False
         if any(sample.block >= blocks for sample in self._samples(number)):
             return False
-        observed = self.points({}, interrupted=False)[number].observed
+        _, point = self.form.points()[number]
+        observed = self._observed(number, point, interrupted=False)
         return paired.compare(observed).plan.ended_at is not None
 
     def disturbed(self, number: int, blocks: int) -> list[Entry]:
@@ -446,7 +453,7 @@ class _Runs:
     def _samples(self, number: int) -> list[Sample]:
         return [line.sample for line in self.done if line.point == number]
 
-    def _observed(self, number: int, point: Form, servers: Json, interrupted: bool) -> Observed:
+    def _observed(self, number: int, point: Form, interrupted: bool) -> Observed:
         study, testbed = self.study, self.testbed
         return Observed(
             question=study.wanted.experiment.question,
@@ -462,7 +469,6 @@ class _Runs:
             warmup_s=point.workload.warmup_s,
             started_at=study.started_at,
             machine=self.machine,
-            server=servers,
             absent=_absent(study, testbed),
             interrupted=interrupted,
             order=[

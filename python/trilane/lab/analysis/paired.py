@@ -33,6 +33,7 @@ from trilane.lab.model.measures import BY_NAME, RACE, RATE, Beside, Measure
 from trilane.lab.model.record import Verdict
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
+from trilane.lab.model.sent_by import SentBy
 from trilane.lab.model.validity import Reason, RunValidity, Validity
 
 # More arms than this are compared with the baseline only.
@@ -61,6 +62,8 @@ class Observed:
     machine: Mapping[str, Any]
     server: Mapping[str, Any] | None = None
     """Our own server's facts; None when the target is somebody else's."""
+    sent_by: Mapping[str, SentBy] = field(default_factory=dict)
+    """By arm: the congestion control of its server; arms without a server are not in it."""
     absent: Sequence[tuple[Arm, str]] = field(default_factory=list)
     """Arms that the target does not serve, and why."""
     interrupted: bool = False
