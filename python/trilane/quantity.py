@@ -51,6 +51,15 @@ def time_text(value: float) -> str:
     return f"{value * 1e3:g} ms" if value < 1 else f"{value:g} s"
 
 
+def time_left(seconds: float) -> str:
+    """A length of time in its two largest units: `3 h 05 min`, `1 min 36 s`, `12 s`."""
+    minutes, rest = divmod(round(max(0.0, seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
 def swept_text(value: float | str, key: str, unit: str | None) -> str:
     """A value of the sweep `key` with its unit (`1,000 requests`, `40 ms`), or the text it is."""
     if key == "rtt" and not isinstance(value, str):

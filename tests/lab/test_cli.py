@@ -93,6 +93,8 @@ def test_version_names_the_build() -> None:
         (["race", "--format", "xml"], "json"),
         (["race", "--in-flight", "8,x"], "--in-flight takes a whole number"),
         (["race", "--until-decided", "--blocks", "5"], "--blocks 5: it takes at least 6 blocks"),
+        (["lab", "run", "congestion", "--within", "1m"], "--within 1m is for blocks until it is"),
+        (["lab", "run", "congestion", "--within", "1ms"], "--within takes 1s or more, not 1ms"),
         (["race", "--in-flight", "8,8"], "there already"),
         (["race", "--network", "rtt=soon"], '--network rtt=soon: "soon" is not a time'),
         (["race", "--fail-if", "p99"], "MEASURE>LIMIT"),

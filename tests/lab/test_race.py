@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import signal
@@ -76,6 +77,11 @@ def test_a_race_leaves_what_an_experiment_leaves(
     comparison = msgspec.to_builtins(made.result.race)
     assert [error.message for error in comparison_schema.iter_errors(comparison)] == []
     assert made.result.experiment.title == "https://127.0.0.1:8443/hello"
+    assert made.result.race is not None
+    [sent_by] = [r for r in made.result.race.ledger.rows if r.name == "server congestion control"]
+    # Of a server that is not ours nobody knows whether it is the same over TCP and over QUIC.
+    assert not sent_by.equal
+    assert set(sent_by.values.values()) == {"unknown (the server's own)"}
 
 
 def test_a_race_is_repeated_from_its_manifest(wanted: Make, said: Said, tmp_path: Path) -> None:
@@ -507,7 +513,8 @@ def test_every_point_of_a_sweep_ends_by_itself(
     wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def step(count: int) -> None:
-        if count <= 21:
+        # All points have had a look before one goes on to the next.
+        if count <= 18 or count > 36:
             wavering(monkeypatch, count)
         else:
             behave(monkeypatch, h1={"rate": 20_000})
@@ -518,6 +525,46 @@ def test_every_point_of_a_sweep_ends_by_itself(
     assert [(plan.blocks_done, plan.ended_at) for plan in plans] == [(7, None), (6, 1)]
     assert (len(said.steps), said.changes) == (39, [-3])
     assert runs.read_manifest(made.folder).ended_at == [None, 1]
+
+
+@pytest.fixture
+def _ten_seconds_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of each run the beginning and the end are asked for.
+    monkeypatch.setattr(study, "monotonic", itertools.count(0.0, 10.0).__next__)
+
+
+@pytest.mark.usefixtures("_ten_seconds_a_run")
+def test_no_blocks_are_begun_that_would_end_after_the_time(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said.on_step = lambda count: wavering(monkeypatch, count)
+    asked = looked(wanted, monkeypatch, most=7, in_flight=[8, 64])
+    # After 36 runs the seventh block of the first point fits, that of the second does not.
+    made = study.run(dataclasses.replace(asked, within_s=395.0), said.watcher())
+    assert (len(said.steps), said.changes) == (39, [-3])
+    plans = [point.comparison.plan for point in made.result.points]
+    assert [(plan.blocks_done, len(plan.order)) for plan in plans] == [(7, 7), (6, 6)]
+    assert not made.result.interrupted
+    announced, told = (line for line in said.lines if "6 min 35 s" in line)
+    assert announced.startswith("about ")
+    assert announced.endswith(
+        "until the first look of all 2; then more blocks, as far as they end within 6 min 35 s of "
+        "the start"
+    )
+    assert told.startswith("1 of 2 points: no more blocks fit into 6 min 35 s")
+    assert said.lines.index(announced) < said.lines.index(told)
+
+
+@pytest.mark.usefixtures("_ten_seconds_a_run")
+def test_every_point_has_its_first_look_whatever_the_time(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said.on_step = lambda count: wavering(monkeypatch, count)
+    asked = looked(wanted, monkeypatch, most=40, in_flight=[8, 64])
+    made = study.run(dataclasses.replace(asked, within_s=1.0), said.watcher())
+    plans = [point.comparison.plan for point in made.result.points]
+    assert [plan.blocks_done for plan in plans] == [6, 6]
+    assert said.changes == [-102, -102]
 
 
 def test_a_block_that_was_disturbed_is_made_again(

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trilane import quantity
 from trilane.cli import units
 
 
@@ -89,4 +90,4 @@ def test_any_text_is_a_number_or_wrong_usage(text: str) -> None:
     ],
 )
 def test_time_left_has_units(seconds: float, text: str) -> None:
-    assert units.time_left(seconds) == text
+    assert quantity.time_left(seconds) == text

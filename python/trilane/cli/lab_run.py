@@ -28,7 +28,9 @@ was measured for it, as of an arm that could not run here.
 
 --until-decided looks at the results at numbers of blocks that are planned before anything is
 measured, and ends a point once every comparison of the measure that decides is decided: a
-difference, or none. The looks share the 5 % of false claims. --blocks is the most.
+difference, or none. The looks share the 5 % of false claims. --blocks is the most. --within TIME
+bounds it: each point of a sweep gets its first look, and more blocks as far as TIME lasts for all.
+How long both take is said before the first run. An experiment's file can ask for both.
 
 -t picks arms and -n sets the requests, as in: trilane lab run strategies -t sync -t sync_threads
 -n 1000
@@ -87,6 +89,13 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
         ),
     ] = None,
     until_decided: UntilDecided = False,
+    within: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="With --until-decided: after the first looks no blocks that would end later.",
+        ),
+    ] = None,
     seed: Annotated[
         str | None, typer.Option(metavar="N", help="Seed of order and bootstrap. [default: random]")
     ] = None,
@@ -104,7 +113,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
 ) -> int:
     """Run the command; the exit code."""
     packages.need_lab("lab run")
-    from trilane.lab.asked import Wanted, unusable
+    from trilane.lab.asked import Wanted, pointless, unusable
     from trilane.lab.experiment.bad_experiment import BadExperiment
     from trilane.lab.experiment.check_workload import BROUGHT
     from trilane.lab.experiment.experiment import Experiment
@@ -130,6 +139,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
         publish=publish,
         blocks=options.blocks(blocks, until_decided=until_decided),
         until_decided=until_decided,
+        within_s=None if within is None else _within(within),
         seed=None if seed is None else units.seed("--seed", seed),
         arms=arms or (),
         count=None if count is None else units.count("-n", count),
@@ -144,6 +154,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
         raise Usage(f"--check-body: a workload of kind {kind} has checks of its own: leave it out")
     if problem := unusable(experiment.forms[wanted.form], network):
         raise Usage(f"--network {network}: {problem}")
+    if pointless(wanted):
+        raise Usage(f"--within {within} is for blocks until it is decided: add --until-decided")
     running.check_report(report)
     return on_cluster.run("trilane lab", machines, wanted, report, output)
 
@@ -188,6 +200,15 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per flag
         )
     running.check_report(report)
     return on_cluster.run("trilane lab", machines, wanted, report, output)
+
+
+def _within(text: str) -> float:
+    from trilane.lab.experiment.check import SHORTEST_S
+
+    seconds = units.duration("--within", text)
+    if seconds < SHORTEST_S:
+        raise Usage(f"--within takes {SHORTEST_S:g}s or more, not {text}")
+    return seconds
 
 
 def _form(experiment: Experiment, name: str | None, arms: Sequence[str]) -> str:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
-from trilane import _core
-from trilane.cli import units
+from trilane import _core, quantity
 from trilane.cli.ending import BREACHED, INTERRUPTED, INVALID, OK, fail
 from trilane.cli.options import keep_report
 from trilane.cli.units import Usage
@@ -138,7 +137,7 @@ class _TimeLeft(ProgressColumn):
         if task.total is None:
             return Text("")
         left = task.fields["left_s"] - (time.monotonic() - task.fields["told_at"])
-        return Text(f"{units.time_left(left)} left", style="progress.remaining")
+        return Text(f"{quantity.time_left(left)} left", style="progress.remaining")
 
 
 @contextmanager
@@ -175,7 +174,7 @@ def _watcher(console: Console) -> Iterator[study.Watcher]:
         )
         if not console.is_terminal and block not in told:
             told.append(block)
-            tell(f"block {block + 1} of {blocks}, about {units.time_left(left_s)} left")
+            tell(f"block {block + 1} of {blocks}, about {quantity.time_left(left_s)} left")
 
     def change(runs: int) -> None:
         progress.update(task, total=(progress.tasks[0].total or 0) + runs)

@@ -35,15 +35,6 @@ def duration(flag: str, text: str, *, zero: bool = False) -> float:
     return value
 
 
-def time_left(seconds: float) -> str:
-    """A length of time in its two largest units: `3 h 05 min`, `1 min 36 s`, `12 s`."""
-    minutes, rest = divmod(round(max(0.0, seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02} min"
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
-
-
 def count(flag: str, text: str) -> int:
     """A whole number of at least 1, such as `64` or `10k`."""
     value = _parse(text, quantity.THOUSANDS)

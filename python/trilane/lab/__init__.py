@@ -9,13 +9,14 @@ if TYPE_CHECKING:
     from trilane.lab.asked import CannotRun
     from trilane.lab.experiment.bad_experiment import BadExperiment
     from trilane.lab.experiment.experiment import Experiment, Machines, Source
-    from trilane.lab.experiment.form import Expect, Form, Published, Quick, Stats, Sweep
+    from trilane.lab.experiment.form import Answer, Expect, Form, Published, Quick, Stats, Sweep
     from trilane.lab.experiment.workload import ArmSpec, Workload
     from trilane.lab.model.lab import LabResult
     from trilane.lab.public import run
     from trilane.lab.study import Watcher
 
 __all__ = [
+    "Answer",
     "ArmSpec",
     "BadExperiment",
     "CannotRun",
@@ -39,7 +40,7 @@ _NAMES = {
     "asked": ("CannotRun",),
     "experiment.bad_experiment": ("BadExperiment",),
     "experiment.experiment": ("Experiment", "Machines", "Source"),
-    "experiment.form": ("Expect", "Form", "Published", "Quick", "Stats", "Sweep"),
+    "experiment.form": ("Answer", "Expect", "Form", "Published", "Quick", "Stats", "Sweep"),
     "experiment.workload": ("ArmSpec", "Workload"),
     "model.lab": ("LabResult",),
     "public": ("run",),

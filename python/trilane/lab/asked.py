@@ -43,6 +43,8 @@ class Wanted:
     """With `until_decided` at most so many."""
     until_decided: bool = False
     """The results are looked at, as planned before, and the run ends once they decide."""
+    within_s: float | None = None
+    """Most seconds for blocks after the first looks, in place of the form's."""
     seed: int | None = None
     arms: Sequence[str] = ()
     """Only these."""
@@ -97,6 +99,11 @@ def too_few(blocks: int | None, *, until_decided: bool) -> str | None:
     return None
 
 
+def pointless(wanted: Wanted) -> bool:
+    """Whether a time is given to a run whose number of blocks is fixed."""
+    return wanted.within_s is not None and not chosen(wanted).stats.until_decided
+
+
 def unusable(form: Form, network: str) -> str | None:
     """Why the arms of a form cannot be put on a network; None where they can, and for none."""
     if problem := networks.problem(network):
@@ -129,7 +136,14 @@ def chosen(wanted: Wanted) -> Form:
     until_decided = wanted.until_decided or form.stats.until_decided
     if until_decided:
         blocks *= looks.MOST
-    numbers = replace(form.stats, blocks=wanted.blocks or blocks, until_decided=until_decided)
+    # For a publication nothing stays open for want of time, unless that is asked for.
+    within_s = None if wanted.publish else form.stats.within_s
+    numbers = replace(
+        form.stats,
+        blocks=wanted.blocks or blocks,
+        until_decided=until_decided,
+        within_s=within_s if wanted.within_s is None else wanted.within_s,
+    )
     # What `--quick` would change need not fit what was asked for any more.
     return replace(form, stats=numbers, quick=None)
 

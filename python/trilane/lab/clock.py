@@ -52,14 +52,21 @@ class Clock:
         skipped = {entry.key for entry in entries}
         self._open = [entry for entry in self._open if entry.key not in skipped]
 
-    def left_s(self) -> float:
-        """What the others will take."""
+    @property
+    def took_s(self) -> float:
+        """What those took that were made."""
+        return self._took
+
+    def left_s(self, of: Collection[Entry] | None = None) -> float:
+        """What the others will take; `of` these those that are not made."""
         right = self._took / self._guessed if self._guessed else 1.0
+        keys = None if of is None else {entry.key for entry in of}
         return sum(
             sum(some) / len(some)
             if (some := self._seen.get((entry.point, entry.arm)))
             else right * self._guess(entry)
             for entry in self._open
+            if keys is None or entry.key in keys
         )
 
 

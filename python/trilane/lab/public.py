@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trilane.lab import study
-from trilane.lab.asked import Wanted, default_form, too_few, unusable
+from trilane.lab.asked import Wanted, default_form, pointless, too_few, unusable
 from trilane.lab.clients.cluster import Cluster
+from trilane.lab.experiment.check import SHORTEST_S
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.words import meant
 from trilane.lab.model.lab import LabResult
@@ -21,6 +22,7 @@ def run(  # noqa: PLR0913 - what the command has as flags
     quick: bool = False,
     blocks: int | None = None,
     until_decided: bool = False,
+    within_s: float | None = None,
     seed: int | None = None,
     arms: Sequence[str] = (),
     network: str = "",
@@ -36,10 +38,12 @@ def run(  # noqa: PLR0913 - what the command has as flags
     `network` is the emulated network of every arm, as `trilane network` takes it (empty: as the
     file says). `quick` makes it small, `blocks` and `seed` are the file's number and a random one.
     With `until_decided` the results are looked at as planned before anything is measured, and the
-    run ends once they decide, after `blocks` at most (by default three times the file's). The runs
-    lie in `state` (None: `$XDG_STATE_HOME/trilane`), and an interrupted run of the same plan goes
-    on there, unless it is to begin `fresh`. `cluster` is one that `trilane.cluster.experiments` has
-    opened (None: all is on this machine). `watcher` is told of progress (None: nothing is).
+    run ends once they decide, after `blocks` at most (by default three times the file's). Each
+    point of a sweep ends by itself; with `within_s` its blocks after the first look are made only
+    as far as these seconds last for all. The runs lie in `state` (None:
+    `$XDG_STATE_HOME/trilane`), and an interrupted run of the same plan goes on there, unless it is
+    to begin `fresh`. `cluster` is one that `trilane.cluster.experiments` has opened (None: all is
+    on this machine). `watcher` is told of progress (None: nothing is).
 
     Ctrl-C ends it with the result of what was measured (`LabResult.interrupted`).
 
@@ -70,6 +74,7 @@ def run(  # noqa: PLR0913 - what the command has as flags
         quick=quick,
         blocks=blocks,
         until_decided=until_decided,
+        within_s=within_s,
         seed=seed,
         arms=arms,
         network=network,
@@ -79,4 +84,8 @@ def run(  # noqa: PLR0913 - what the command has as flags
         # What was built in code is repeated from its folder.
         command=(),
     )
+    if within_s is not None and within_s < SHORTEST_S:
+        raise ValueError(f"within_s must be at least {SHORTEST_S:g}, not {within_s:g}")
+    if pointless(wanted):
+        raise ValueError(f"within_s={within_s} is for until_decided=True")
     return study.run(wanted, watcher or Watcher.quiet()).result

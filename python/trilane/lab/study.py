@@ -11,11 +11,11 @@ import contextlib
 import random
 import shlex
 import shutil
-import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import pairwise
 from pathlib import Path
+from time import monotonic
 from typing import NoReturn
 from urllib.parse import urlsplit
 
@@ -49,11 +49,13 @@ from trilane.lab.model.manifest import RACE, Manifest, Status
 from trilane.lab.model.measures import BY_NAME, SYSCALLS
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
+from trilane.lab.model.sent_by import SentBy
 from trilane.lab.network.emulated import NetworkFailed
 from trilane.lab.storage import benchmarks, store
 from trilane.lab.storage.journal import BadJournal, Journal, Line
 from trilane.lab.storage.runs import BadRun, read_manifest, write_result
 from trilane.lab.testbed import Testbed, Unavailable, arm_of
+from trilane.quantity import time_left
 
 _OF_STATUS = "; if that is what you want, type --expect-status CODE"
 _SERVER_FAILED = "try: trilane serve, or race a URL: trilane race URL"
@@ -268,17 +270,16 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
         keys = {replace(e, again=again).key for e in planned for again in (False, True)}
         done = _standing(journal.lines(), keys)
         runs = _Runs(study, form, testbed, planned, done, facts)
-        if study.looks:
-            watcher.say(looks.announced(study.looks))
         interrupted = _make_runs(runs, watcher)
         servers = testbed.facts()
+        sent_by = [testbed.sent_by(point.arms) for _, point in form.points()]
     file = benchmarks.write(journal.folder, [line.sample.run for line in done if line.sample.run])
     made = findings.result(
         Findings(
             experiment=study.shown,
             form=form,
             quick=study.wanted.quick,
-            points=runs.points(servers, interrupted),
+            points=runs.points(interrupted, servers, sent_by),
             command=study.command,
             replay=study.replay,
             started_at=study.started_at,
@@ -410,12 +411,21 @@ class _Runs:
     done: list[Line]
     machine: Json
 
-    def points(self, servers: Json, interrupted: bool) -> list[Point]:
-        """What was asked and seen at every point."""
-        return [
-            Point(value, point, self._observed(number, point, servers, interrupted))
-            for number, (value, point) in enumerate(self.form.points())
-        ]
+    def points(
+        self, interrupted: bool, servers: Json, sent_by: Sequence[Mapping[str, SentBy]]
+    ) -> list[Point]:
+        """What was asked and seen at every point; of each `sent_by` of its arms."""
+        points = []
+        for number, (value, point) in enumerate(self.form.points()):
+            seen = self._observed(number, point, interrupted)
+            seen = replace(seen, server=servers, sent_by=sent_by[number])
+            points.append(Point(value, point, seen))
+        return points
+
+    def entries(self, number: int, begin: int, end: int | None = None) -> list[Entry]:
+        """The runs of the blocks of a point from `begin` on, up to before `end`."""
+        last = self.form.stats.blocks if end is None else end
+        return [e for e in self.planned if e.point == number and begin <= e.block < last]
 
     def decided(self, number: int, blocks: int) -> bool:
         """Whether a look after so many blocks of a point ends it; False where none is planned.
@@ -427,7 +437,8 @@ class _Runs:
             return False
         if any(sample.block >= blocks for sample in self._samples(number)):
             return False
-        observed = self.points({}, interrupted=False)[number].observed
+        _, point = self.form.points()[number]
+        observed = self._observed(number, point, interrupted=False)
         return paired.compare(observed).plan.ended_at is not None
 
     def disturbed(self, number: int, blocks: int) -> list[Entry]:
@@ -442,7 +453,7 @@ class _Runs:
     def _samples(self, number: int) -> list[Sample]:
         return [line.sample for line in self.done if line.point == number]
 
-    def _observed(self, number: int, point: Form, servers: Json, interrupted: bool) -> Observed:
+    def _observed(self, number: int, point: Form, interrupted: bool) -> Observed:
         study, testbed = self.study, self.testbed
         return Observed(
             question=study.wanted.experiment.question,
@@ -458,7 +469,6 @@ class _Runs:
             warmup_s=point.workload.warmup_s,
             started_at=study.started_at,
             machine=self.machine,
-            server=servers,
             absent=_absent(study, testbed),
             interrupted=interrupted,
             order=[
@@ -473,6 +483,7 @@ class _Runs:
             ],
             rank=BY_NAME[self.form.rank],
             announced=point.announced(),
+            answer=point.answer,
             looks=study.looks,
             bodies_differ=point.bodies_differ,
             budgets=point.expect if point.stats.budgets else (),
@@ -497,6 +508,45 @@ class _Making:
         self._failed_in_a_row = 0
         watcher.begin(len(made | {entry.key for entry in runs.planned}), len(made))
 
+    def announced(self, first: int) -> str:
+        """How long it takes until each point has had its first look, and to the end."""
+        points = range(len(self._points))
+        begins = [e for number in points for e in self._runs.entries(number, 0, first)]
+        text = f"about {time_left(self.clock.left_s(begins))} until the first look"
+        if len(self._points) > 1:
+            text += f" of all {len(self._points)}"
+        within = self._runs.form.stats.within_s
+        if within is None:
+            return f"{text}, {time_left(self.clock.left_s())} at most"
+        return (
+            f"{text}; then more blocks, as far as they end within {time_left(within)} of the start"
+        )
+
+    def fits(self, entries: Sequence[Entry]) -> bool:
+        """Whether these will have been made before the time is over."""
+        within = self._runs.form.stats.within_s
+        return within is None or self.clock.took_s + self.clock.left_s(entries) <= within
+
+    def told_late(self, count: int) -> str:
+        """What was left open because the time is over."""
+        within = time_left(self._runs.form.stats.within_s or 0.0)
+        of = f"{count} of {len(self._points)} points: " if len(self._points) > 1 else ""
+        return f"{of}no more blocks fit into {within}: --within TIME gives them more"
+
+    def leave_out(self, entries: Sequence[Entry]) -> None:
+        """These are not to be made any more."""
+        self.clock.skip(entries)
+        self._watcher.change(-sum(entry.key not in self.made for entry in entries))
+
+    def make_again(self, number: int, blocks: int) -> None:
+        """Make those of the first blocks of a point again that were disturbed from outside."""
+        again = [e for e in self._runs.disturbed(number, blocks) if e.key not in self.made]
+        if again:
+            self.clock.add(again)
+            self._watcher.change(len(again))
+            self._watcher.say(_told_again(again))
+            self.make(again)
+
     def make(self, entries: Iterable[Entry]) -> None:
         """Make those that are not done yet; raises `CannotRun` where all of a block fail."""
         left = [entry for entry in entries if entry.key not in self.made]
@@ -505,11 +555,11 @@ class _Making:
             for entry in together:
                 title = point.arm(entry.arm).title
                 self._watcher.step(title, entry.block, point.stats.blocks, self.clock.left_s())
-            study, began = self._runs.study, time.monotonic()
+            study, began = self._runs.study, monotonic()
             samples = measuring.measured(
                 point, together, self._runs.testbed, study.journal.logs, study.seed
             )
-            took_s = (time.monotonic() - began) / len(together)
+            took_s = (monotonic() - began) / len(together)
             for entry, sample in zip(together, samples, strict=True):
                 self.clock.took(entry, took_s)
                 self._keep(entry, sample)
@@ -526,28 +576,36 @@ class _Making:
 
 
 def _make_runs(runs: _Runs, watcher: Watcher) -> bool:
-    """Make every run that is not done yet and still needed; whether Ctrl-C ended it."""
-    planned, making = runs.planned, _Making(runs, watcher)
+    """Make every run that is not done yet and still needed; whether Ctrl-C ended it.
+
+    All points reach a look before one goes on to the next: where the time ends, it ends for all.
+    """
+    making = _Making(runs, watcher)
+    ends = [look.blocks for look in runs.study.looks] or [runs.form.stats.blocks]
+    if runs.study.looks:
+        watcher.say(looks.announced(runs.study.looks))
+        watcher.say(making.announced(ends[0]))
+    left, late = list(range(len(runs.form.points()))), 0
     try:
-        needless: set[int] = set()
-        for (number, block), entries in groupby(planned, lambda entry: (entry.point, entry.block)):
-            if number in needless:
-                continue
-            making.make(entries)
-            again = [e for e in runs.disturbed(number, block + 1) if e.key not in making.made]
-            if again:
-                making.clock.add(again)
-                watcher.change(len(again))
-                watcher.say(_told_again(again))
-                making.make(again)
-            if runs.decided(number, block + 1):
-                needless.add(number)
-                rest = [e for e in planned if e.point == number and e.block > block]
-                making.clock.skip(rest)
-                watcher.change(-len(rest))
-                watcher.say(f"no more blocks are needed: {len(rest)} runs are left out")
+        for begin, end in pairwise([0, *ends]):
+            for number in tuple(left):
+                part = runs.entries(number, begin, end)
+                rest = runs.entries(number, end)
+                if begin > 0 and not making.fits(part):
+                    late += 1
+                    left.remove(number)
+                    making.leave_out([*part, *rest])
+                    continue
+                making.make(part)
+                making.make_again(number, end)
+                if runs.decided(number, end):
+                    left.remove(number)
+                    making.leave_out(rest)
+                    watcher.say(f"no more blocks are needed: {len(rest)} runs are left out")
     except KeyboardInterrupt:
         return True
+    if late:
+        watcher.say(making.told_late(late))
     return False
 
 

@@ -37,6 +37,7 @@ from trilane.lab.machine.meter import Meter
 from trilane.lab.model.arm import EMBEDDED, Arm
 from trilane.lab.model.documents import Json
 from trilane.lab.model.network import OnNetwork
+from trilane.lab.model.sent_by import SentBy
 from trilane.lab.network import emulated
 from trilane.lab.network.emulated import Emulated, NetworkFailed
 from trilane.lab.processes.place import HERE, Place
@@ -280,6 +281,14 @@ class Testbed:
             for wanted, target in self._targets.items()
         }
         return next(iter(known.values())) if len(known) == 1 else known
+
+    def sent_by(self, arms: Sequence[ArmSpec]) -> dict[str, SentBy]:
+        """By which congestion control the servers of these arms send; without those of none."""
+        return {
+            arm.name: running.sent_by(target, arm.version)
+            for arm in arms
+            if has_server(arm) and (target := self._targets.get(self._wanted(arm))) is not None
+        }
 
     def modules(self) -> list[Path]:
         """Folders of the Go modules whose benchmarks are measured."""

@@ -22,6 +22,7 @@ from trilane.lab.model.measures import RATE, WIRE
 from trilane.lab.model.network import Check, Lateness, OnNetwork, Packets, Way
 from trilane.lab.model.run import Body
 from trilane.lab.model.sample import Sample
+from trilane.lab.model.sent_by import SentBy
 from trilane.report import html, terminal
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
@@ -306,13 +307,23 @@ def test_the_ledger_marks_what_differs() -> None:
 
 def test_the_ledger_says_by_what_the_server_sends() -> None:
     race = races.race(THREE)
-    for control in ("cubic", "bbr"):
-        sends = {"tcp_congestion_control": control, "quic_congestion_control": "cubic"}
-        made = paired.compare(dataclasses.replace(race, server={**(race.server or {}), **sends}))
+    cubic, bbr = SentBy("cubic"), SentBy("bbr")
+    default, own = SentBy(None, "bbr", "nginx tcp"), SentBy(None, None, "nginx quic")
+    for tcp, quic, equal in (
+        (cubic, cubic, True),
+        (bbr, cubic, False),
+        (default, default, True),
+        (default, own, False),
+        # Of two servers that do not say it nobody knows that it is the same.
+        (own, SentBy(None, None, "https://a.example quic"), False),
+    ):
+        made = paired.compare(dataclasses.replace(race, sent_by={"h1": tcp, "h2": tcp, "h3": quic}))
         rows = {row.name: row for row in made.ledger.rows}
         row = rows["server congestion control"]
-        assert row.values == {"h1": control, "h2": control, "h3": "cubic"}
-        assert row.equal == (control == "cubic")
+        assert row.values == {"h1": str(tcp), "h2": str(tcp), "h3": str(quic)}
+        assert row.equal == equal
+    assert str(default) == "bbr, the kernel's default, unless the server chose another"
+    assert str(own) == "unknown (the server's own)"
 
 
 def slowed(race: Observed, factor: float, *arms: str) -> Observed:

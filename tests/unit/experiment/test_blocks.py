@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pytest
 
 from trilane.cli.race import HELP
 from trilane.lab import asked, blocks, race
 from trilane.lab.analysis import family
 from trilane.lab.analysis.looks import planned
 from trilane.lab.asked import Entry, Wanted
+from trilane.lab.experiment.bad_experiment import BadExperiment
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.form import Form
 from trilane.lab.model.comparison import Ratio
@@ -70,6 +73,26 @@ def test_a_race_until_it_is_decided_has_at_most_three_times_the_blocks() -> None
     assert wanted(until_decided=True).stats.blocks == 30
     assert wanted(written=3, until_decided=True).stats.blocks == 18
     assert wanted(count=40, until_decided=True).stats.blocks == 40
+
+
+def test_a_file_asks_for_blocks_until_each_point_is_decided_within_a_time() -> None:
+    matrix = Experiment.load("network-matrix")
+
+    def planned(**asked_for: Any) -> tuple[int, bool, float | None]:
+        made = asked.chosen(Wanted(matrix, "small", **asked_for)).stats
+        return made.blocks, made.until_decided, made.within_s
+
+    assert planned() == (30, True, 5400.0)
+    assert planned(blocks=12, within_s=60.0) == (12, True, 60.0)
+    assert planned(publish=True) == (60, True, None), "nothing stays open for want of time"
+    assert planned(quick=True) == (6, False, None), "so many are asked for, and neither more"
+    assert asked.pointless(Wanted(matrix, "small", quick=True, within_s=60.0))
+    form = replace(matrix.forms["small"], stats=replace(matrix.forms["small"].stats, within_s=0.0))
+    with pytest.raises(BadExperiment, match=r"stats\.within: must be at least 1, not 0"):
+        replace(matrix, forms={"small": form})
+    fixed = replace(form, stats=replace(form.stats, within_s=60.0, until_decided=False))
+    with pytest.raises(BadExperiment, match=r"stats\.within: .*: add until_decided = true"):
+        replace(matrix, forms={"small": fixed})
 
 
 def test_a_plan_that_looks_is_another_plan_and_is_kept() -> None:

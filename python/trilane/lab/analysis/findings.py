@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
 
@@ -134,7 +134,7 @@ def result(found: Findings) -> LabResult:
         else " ".join(
             [
                 *budget_sentences(budgets, form.baseline),
-                _verdict([(_at(point, sweep), made) for point, made in judged], crossings),
+                _verdict(form, [(_at(point, sweep), made) for point, made in judged], crossings),
             ]
         ),
         benchstat=found.benchstat,
@@ -293,16 +293,8 @@ def _announced(made: Comparison) -> list[Ratio]:
 
 def _judged(made: Comparison, measure: str, arm: str, to: str) -> Ratio | None:
     """The row of a comparison, so that no claim is made twice with two results."""
-    return _row([*made.ratios, *made.ranking.pairs, *_announced(made)], measure, arm, to)
-
-
-def _row(rows: Iterable[Ratio], measure: str, arm: str, to: str) -> Ratio | None:
-    for row in rows:
-        if row.measure == measure and (row.arm, row.to) == (arm, to):
-            return row
-        if row.measure == measure and (row.to, row.arm) == (arm, to) and row.ratio:
-            return row.turned()
-    return None
+    rows = [*made.ratios, *made.ranking.pairs, *_announced(made)]
+    return verdict.row_of(rows, measure, arm, to)
 
 
 def _at(point: Point, sweep: Sweep | None) -> str:
@@ -319,6 +311,8 @@ def over_networks(form: Form, made: Sequence[Comparison]) -> str:
     pairs = form.pairs or tuple(
         (arm.name, form.baseline) for arm in form.arms if arm.name != form.baseline
     )
+    if form.answer is not None and (answer := form.answer.pair) is not None:
+        pairs = (answer, *(pair for pair in pairs if pair != answer))
     measured = [each for each in made if each.plan.blocks_done]
     if not measured:
         return verdict.NO_BLOCK
@@ -326,7 +320,8 @@ def over_networks(form: Form, made: Sequence[Comparison]) -> str:
     for arm, to in pairs:
         # As the map has them: what was announced is a question of its own.
         rows = [
-            _row([*(_announced(each) or each.ratios)], measure.name, arm, to) for each in measured
+            verdict.row_of(_announced(each) or each.ratios, measure.name, arm, to)
+            for each in measured
         ]
         found = Counter("invalid" if row is None else str(row.finding) for row in rows)
         others = {
@@ -353,8 +348,17 @@ def over_networks(form: Form, made: Sequence[Comparison]) -> str:
     return " ".join(told)
 
 
-def _verdict(judged: Sequence[tuple[str, Comparison]], crossings: Sequence[Crossing]) -> str:
-    parts = [f"{at}{made.verdict}" for at, made in judged]
+def _verdict(
+    form: Form, judged: Sequence[tuple[str, Comparison]], crossings: Sequence[Crossing]
+) -> str:
+    """The answer at every point, and then what else was found there."""
+    answers, others = [], []
+    for at, made in judged:
+        answer = verdict.answer(made, form.answer)
+        if answer is not None:
+            answers.append(f"{at}{answer}")
+        others.append(f"{at}{made.verdict.removeprefix(f'{answer} ')}")
+    parts = answers + others
     # A crossing rests on all points, of which each says for itself what makes it suspect.
     but = ", but suspect" if any(verdict.doubts(made) for _, made in judged) else ""
     parts += [f"{row.text}{but if row.low is not None else ''}." for row in crossings]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from trilane.lab.analysis import bodies
@@ -150,23 +150,20 @@ def build(observed: Observed) -> Ledger:
             known = [v for arm, v in values.items() if v is not None or arm in telling]
             equal = len({repr(value) for value in known}) == 1
             rows.append(LedgerRow(name=name, equal=equal, values=values))
-    if (sent_by := _server_congestion(observed, runs)) is not None:
+    if (sent_by := _server_congestion(observed)) is not None:
         rows.append(sent_by)
     return Ledger(rows=rows, machine=dict(observed.machine), server=dict(observed.server or {}))
 
 
-def _server_congestion(observed: Observed, runs: Mapping[str, Sequence[Run]]) -> LedgerRow | None:
-    """What the server sends by over the version of each arm, where all have one that reports it."""
-    server = observed.server or {}
-    tcp, quic = (server.get(f"{kind}_congestion_control") for kind in ("tcp", "quic"))
-    if tcp is None or quic is None:
+def _server_congestion(observed: Observed) -> LedgerRow | None:
+    """What the server of each arm sends by; None where no arm has a server."""
+    known = observed.sent_by
+    if not known:
         return None
-    values = {
-        arm: _joined([quic if run.target.version == "h3" else tcp for run in seen])
-        for arm, seen in runs.items()
-        if seen
+    values: dict[str, Fact] = {
+        arm.name: str(known[arm.name]) for arm in observed.arms if arm.name in known
     }
-    equal = len(set(values.values())) <= 1
+    equal = len(set(known.values())) == 1
     return LedgerRow(name="server congestion control", equal=equal, values=values)
 
 

@@ -13,7 +13,7 @@ from msgspec import structs
 from trilane.lab.analysis import bodies, family, ledger, looks, spending, stats, verdict
 from trilane.lab.analysis.family import Case
 from trilane.lab.analysis.stats import Floats
-from trilane.lab.experiment.form import Expect
+from trilane.lab.experiment.form import Answer, Expect
 from trilane.lab.model.arm import Arm
 from trilane.lab.model.comparison import (
     SCHEMA,
@@ -33,6 +33,7 @@ from trilane.lab.model.measures import BY_NAME, RACE, RATE, Beside, Measure
 from trilane.lab.model.record import Verdict
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
+from trilane.lab.model.sent_by import SentBy
 from trilane.lab.model.validity import Reason, RunValidity, Validity
 
 # More arms than this are compared with the baseline only.
@@ -61,6 +62,8 @@ class Observed:
     machine: Mapping[str, Any]
     server: Mapping[str, Any] | None = None
     """Our own server's facts; None when the target is somebody else's."""
+    sent_by: Mapping[str, SentBy] = field(default_factory=dict)
+    """By arm: the congestion control of its server; arms without a server are not in it."""
     absent: Sequence[tuple[Arm, str]] = field(default_factory=list)
     """Arms that the target does not serve, and why."""
     interrupted: bool = False
@@ -79,6 +82,8 @@ class Observed:
     budgets: Sequence[Expect] = ()
     """Gates that are questions of their own (`spending`), which a run until it is decided decides.
     """
+    answer: Answer | None = None
+    """What of all this answers the question."""
 
 
 def compare(observed: Observed) -> Comparison:
@@ -145,14 +150,16 @@ def compare(observed: Observed) -> Comparison:
     believed = structs.replace(
         numbers, validity=verdict.validity(numbers, different, table.odd_runs())
     )
-    return structs.replace(believed, verdict=verdict.sentence(believed, different))
+    return structs.replace(believed, verdict=verdict.sentence(believed, different, observed.answer))
 
 
 def _ended(numbers: Comparison, budgets: Sequence[bool | None]) -> BlockPlan:
     """The plan, with the look that ended it."""
     ended_at = looks.ended(numbers.plan.looks, numbers, budgets)
     plan = structs.replace(numbers.plan, ended_at=ended_at)
-    return structs.replace(plan, order=plan.order[: plan.wanted])
+    # Of a run that looks the time may have been over before all blocks were made.
+    made = plan.blocks_done if plan.looks and not numbers.interrupted else plan.wanted
+    return structs.replace(plan, order=plan.order[:made])
 
 
 def _judged_pairs(observed: Observed) -> list[tuple[str, str]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from trilane.lab.analysis import looks, stats
+from trilane.lab.experiment.form import Answer
 from trilane.lab.model.comparison import (
     Announced,
     ArmLoad,
@@ -22,9 +23,12 @@ from trilane.lab.model.comparison import (
 from trilane.lab.model.measures import BY_NAME, CLIENT_CPU, RATE, Measure
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.validity import Reason, Validity
+from trilane.quantity import time_text
 
 NO_BLOCK = "No verdict: no block was completed."
 """The verdict on what was ended before anything could be compared."""
+BESIDE = "Of all arms: "
+"""What stands between the answer of a form's own question and what else was found."""
 
 # METHOD: a worker above 95 % busy is saturated. A server thread shares its core with the kernel's
 # network work, some of it not charged to it, so it counts as saturated a little earlier.
@@ -35,6 +39,8 @@ _ALL_PAIRS_TOLD = 3
 # Of a question that the experiment announced so many pairs are told one by one.
 _PAIRS_TOLD = 2
 _CLAIMS = frozenset({"higher", "lower", "no_difference"})
+# With so many arms their comparison is the form's own question, whichever it names.
+_NO_OTHERS = 2
 # Of many arms so many are told whose difference lies within that to themselves.
 _VETOES = 2
 
@@ -145,18 +151,112 @@ def _biased(floor: Floor, margin: float) -> bool:
     return shown and stats.beyond(floor.ratio, 1 + margin)
 
 
-def sentence(comparison: Comparison, different: Reason | None) -> str:
-    """The verdict: which arm won, by how much, at what cost, and what is suspect."""
-    said = _judged(comparison, different)
+def sentence(comparison: Comparison, different: Reason | None, asked: Answer | None = None) -> str:
+    """The verdict: the answer of the form's own question, then what else was found.
+
+    That is which arm won, by how much, at what cost; and what is suspect.
+    """
+    first = answer(comparison, asked)
+    answered = asked if first is not None and asked is not None else Answer()
+    said = _judged(comparison, different, answered.pair)
     if comparison.plan.blocks_done:
-        answers = [_answered(comparison, question) for question in comparison.announced]
-        said = "; ".join([said.removesuffix("."), *filter(None, answers)]) + "."
-    reasons = doubts(comparison)
-    if not reasons:
-        return said
-    more = len(reasons) - 1
-    others = f" and {more} more {'reason' if more == 1 else 'reasons'}" if more else ""
-    return f"{said.removesuffix('.')}; suspect because of {reasons[0].text}{others}."
+        others = [each for each in comparison.announced if each.name != answered.compare]
+        told = [_answered(comparison, question) for question in others]
+        said = "; ".join([said.removesuffix("."), *filter(None, told)]) + "."
+    if reasons := doubts(comparison):
+        more = len(reasons) - 1
+        rest = f" and {more} more {'reason' if more == 1 else 'reasons'}" if more else ""
+        said = f"{said.removesuffix('.')}; suspect because of {reasons[0].text}{rest}."
+    return said if first is None else f"{first} {BESIDE}{said}"
+
+
+def answer(comparison: Comparison, asked: Answer | None) -> str | None:
+    """The sentence that answers the form's own question.
+
+    None where the comparison of all arms does, and where there is nothing to tell.
+    """
+    if asked is None or len(comparison.arms) <= _NO_OTHERS or comparison.plan.blocks_done == 0:
+        return None
+    if asked.measure is not None:
+        said = _values(comparison, BY_NAME[asked.measure])
+    elif isinstance(asked.compare, str):
+        named = [each for each in comparison.announced if each.name == asked.compare]
+        told = [_answered(comparison, question) for question in named]
+        said = next((text[0].upper() + text[1:] for text in told if text), None)
+    else:
+        said = asked.compare and _compared(comparison, asked.compare)
+    if said is None:
+        return None
+    # METHOD §3: whoever reads the answer alone reads this too.
+    return f"{said}, but suspect." if doubts(comparison) else f"{said}."
+
+
+def _values(comparison: Comparison, measure: Measure) -> str | None:
+    """What a measure is of each arm."""
+    told = []
+    for arm in comparison.arms:
+        found = arm.summary.get(measure.name)
+        if found is None or found.median is None:
+            continue
+        text = f"{arm.title} {_quantity(found.median, measure)}"
+        if found.low is not None and found.high is not None:
+            text += f" ({_quantity(found.low, measure)} to {_quantity(found.high, measure)})"
+        told.append(text)
+    return f"{measure.label[0].upper()}{measure.label[1:]}: {', '.join(told)}" if told else None
+
+
+def _quantity(value: float, measure: Measure) -> str:
+    if measure.unit == "s":
+        return time_text(float(f"{value:.3g}"))
+    return _short(value) if measure.unit == "1" else f"{_short(value)} {measure.unit}"
+
+
+def _compared(comparison: Comparison, pair: tuple[str, str]) -> str | None:
+    """What was found of a pair of arms on the measure that decides; None where one is not here."""
+    named, measure = _Named.of(comparison), _measure(comparison)
+    announced = [row for question in comparison.announced for row in question.pairs]
+    rows = [*comparison.ratios, *comparison.ranking.pairs, *announced]
+    row = row_of(rows, measure.name, *pair)
+    if row is None:
+        return None
+    if row.finding == "undecided":
+        return _open(comparison, named, row)
+    if row.finding == "no_difference":
+        share = 100 * comparison.plan.margin
+        return f"No difference beyond {share:.0f} % in {measure.label}: {_loses(named, row)}"
+    if row.finding in _CLAIMS:
+        return f"{_loses(named, row)} in {measure.label}"
+    invalid = [
+        each.title
+        for each in comparison.arms
+        if each.name in pair and each.validity.verdict == "invalid"
+    ]
+    why = f": {' and '.join(invalid)} ran invalid" if invalid else ""
+    both = f"{named[row.arm]} and {named[row.to]}"
+    return f"{both} cannot be compared in {measure.label}{why}"
+
+
+def _open(comparison: Comparison, named: _Named, row: Ratio) -> str:
+    """What is to be said of a pair that is undecided."""
+    label, done = _measure(comparison).label, comparison.plan.blocks_done
+    if row.vetoed:
+        return f"Undecided in {label}: {_within_noise(named, row)}"
+    if done >= stats.LEAST_BLOCKS:
+        return f"Undecided {_against(named, row, f' in {label}')}"
+    pair = f"{named[row.arm]} differs from {named[row.to]} in {label}"
+    return (
+        f"Undecided whether {pair}: {_blocks(done)} cannot show it, it takes {stats.LEAST_BLOCKS}"
+    )
+
+
+def row_of(rows: Iterable[Ratio], measure: str, arm: str, to: str) -> Ratio | None:
+    """The first row of a measure that has these two arms, as the ratio of `arm` to `to`."""
+    for row in rows:
+        if row.measure == measure and (row.arm, row.to) == (arm, to):
+            return row
+        if row.measure == measure and (row.to, row.arm) == (arm, to) and row.ratio:
+            return row.turned()
+    return None
 
 
 def doubts(comparison: Comparison) -> list[Reason]:
@@ -203,7 +303,10 @@ def _finding(pair: Ratio) -> str:
     }.get(pair.finding, "")
 
 
-def _judged(comparison: Comparison, different: Reason | None) -> str:
+def _judged(
+    comparison: Comparison, different: Reason | None, told: tuple[str, str] | None = None
+) -> str:
+    """What was found of all arms, without the pair that was `told` before."""
     arms = {arm.name: arm for arm in comparison.arms}
     if len(arms) == 1:
         return _alone(comparison, next(iter(arms.values())))
@@ -214,7 +317,7 @@ def _judged(comparison: Comparison, different: Reason | None) -> str:
     broken = [arm.title for arm in arms.values() if arm.validity.verdict == "invalid"]
     best = comparison.ranking.winner
     if best is None:
-        return _no_winner(comparison, broken, different)
+        return _no_winner(comparison, broken, different, told)
     pairs = [pair for pair in comparison.ranking.pairs if best in (pair.arm, pair.to)]
     margins = " and ".join(_advantage(comparison, best, pair) for pair in pairs)
     bounds = {arm.load.bound for arm in arms.values()}
@@ -312,13 +415,15 @@ def _more_for_all(rows: Sequence[Ratio]) -> str:
     )
 
 
-def _no_winner(comparison: Comparison, broken: Sequence[str], different: Reason | None) -> str:
+def _no_winner(
+    comparison: Comparison,
+    broken: Sequence[str],
+    different: Reason | None,
+    told: tuple[str, str] | None,
+) -> str:
     plan, named = comparison.plan, _Named.of(comparison)
-    decided = [
-        pair
-        for pair in comparison.ranking.pairs
-        if pair.finding in ("higher", "lower", "no_difference")
-    ]
+    others = [pair for pair in comparison.ranking.pairs if {pair.arm, pair.to} != {*(told or ())}]
+    decided = [pair for pair in others if pair.finding in ("higher", "lower", "no_difference")]
     if len(comparison.arms) > _ALL_PAIRS_TOLD:
         decided = [pair for pair in decided if pair.to == comparison.baseline]
     parts = [_loses(named, pair) for pair in decided]
@@ -338,7 +443,7 @@ def _no_winner(comparison: Comparison, broken: Sequence[str], different: Reason 
             equal = [f"{named[p.arm]} {_interval(named, p)} of {named[p.to]}" for p in pairs]
             return f"No difference beyond {100 * plan.margin:.0f} % in {label}: {', '.join(equal)}."
         else:
-            open_pairs = [pair for pair in pairs if pair.finding == "undecided"]
+            open_pairs = [pair for pair in others if pair.finding == "undecided"]
             undecided = [_against(named, pair) for pair in open_pairs if not pair.vetoed]
             heads = [f"undecided {' and '.join(undecided)}"] if undecided else []
             heads += [_within_noise(named, pair) for pair in open_pairs if pair.vetoed]
@@ -354,10 +459,10 @@ def _noun(count: int) -> str:
     return "block" if count == 1 else "blocks"
 
 
-def _against(named: _Named, pair: Ratio) -> str:
+def _against(named: _Named, pair: Ratio, measure: str = "") -> str:
     seen = "nothing to compare" if pair.low is None else f"{pair.low:.2f}–{pair.high:.2f}×"
     told = "; ".join(filter(None, [seen, _more(pair)]))
-    return f"whether {named[pair.arm]} differs from {named[pair.to]} ({told})"
+    return f"whether {named[pair.arm]} differs from {named[pair.to]}{measure} ({told})"
 
 
 def _more(pair: Ratio) -> str:

@@ -12,7 +12,7 @@ from trilane.lab.experiment.bad_experiment import BadExperiment, Key, at_least
 from trilane.lab.experiment.check_arm import check_arm
 from trilane.lab.experiment.check_workload import check_workload
 from trilane.lab.experiment.factors import BadFactor, ByFactor
-from trilane.lab.experiment.form import Form, Quick, Sweep
+from trilane.lab.experiment.form import Answer, Form, Quick, Sweep
 from trilane.lab.experiment.vocabulary import MEASURES, SWEEPS
 from trilane.lab.experiment.words import is_not, meant
 from trilane.lab.experiment.workload import ArmSpec, Value
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from trilane.lab.experiment.experiment import Experiment, Machines
 
 NAME = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
+SHORTEST_S = 1.0
+"""A run takes longer."""
 SHORTEST_TURN_S = 0.001
 LONGEST_TURN_S = 10.0
 NAME_TOLD = "use small letters and digits, with single - . or _ between them"
@@ -72,6 +74,11 @@ def _form(form: Form, key: Key) -> None:
         raise BadExperiment(problem, (*key, "margin"))
     for part in ("blocks", "publish_blocks"):
         at_least(getattr(form.stats, part), 1, (*key, "stats", part))
+    if form.stats.within_s is not None:
+        at_least(form.stats.within_s, SHORTEST_S, (*key, "stats", "within"))
+        if not form.stats.until_decided:
+            problem = "is for blocks until it is decided: add until_decided = true"
+            raise BadExperiment(problem, (*key, "stats", "within"))
     at_least(form.threads, 1, (*key, "threads"))
     check_workload(form.workload, form.sweep, (*key, "workload"))
     if form.sweep is not None:
@@ -83,6 +90,8 @@ def _form(form: Form, key: Key) -> None:
         _crossings(form, form.sweep, (*key, "sweep", "crossings"))
     _compared(form, (*key, "pairs"))
     _by_factor(form, (*key, "compare"))
+    if form.answer is not None:
+        _answer(form, form.answer, (*key, "answer"))
     _claims(form, key)
     _quick(form, (*key, "quick"))
 
@@ -221,17 +230,42 @@ def _crossings(form: Form, sweep: Sweep, key: Key) -> None:
 
 
 def _compared(form: Form, key: Key) -> None:
-    names = [arm.name for arm in form.arms]
-    points = [{arm.name for arm in point.arms} for _, point in form.points()]
     for index, pair in enumerate(form.pairs):
-        for place, name in enumerate(pair):
-            _known(name, names, (*key, index, place))
-        if pair[0] == pair[1]:
-            raise BadExperiment("an arm is compared with itself", (*key, index))
-        if not any(there.issuperset(pair) for there in points):
-            raise BadExperiment("there is no value of the sweep at which both run", (*key, index))
+        _meeting(form, pair, (*key, index))
         if pair in form.pairs[:index]:
             raise BadExperiment("is there already", (*key, index))
+
+
+def _meeting(form: Form, pair: tuple[str, str], key: Key) -> None:
+    """Refuse two arms that cannot be compared with each other."""
+    names = [arm.name for arm in form.arms]
+    for place, name in enumerate(pair):
+        _known(name, names, (*key, place))
+    if pair[0] == pair[1]:
+        raise BadExperiment("an arm is compared with itself", key)
+    points = [{arm.name for arm in point.arms} for _, point in form.points()]
+    if not any(there.issuperset(pair) for there in points):
+        raise BadExperiment("there is no value of the sweep at which both run", key)
+
+
+def _answer(form: Form, answer: Answer, key: Key) -> None:
+    if (answer.compare is None) is (answer.measure is None):
+        raise BadExperiment("takes one of compare and measure", key)
+    part = "compare" if answer.measure is None else "measure"
+    of_networks = form.sweep is not None and form.sweep.key == "network"
+    if answer.pair is not None:
+        _meeting(form, answer.pair, (*key, part))
+        if of_networks and form.pairs and answer.pair not in form.named_pairs():
+            raise BadExperiment("is not among the pairs of the form: add it", (*key, part))
+        return
+    if of_networks:
+        problem = 'of networks is a pair of arms: write compare = ["one", "other"]'
+        raise BadExperiment(problem, (*key, part))
+    if answer.measure is not None:
+        _shown(answer.measure, form, (*key, part))
+    elif answer.compare not in form.compare:
+        problem = f"{answer.compare!r} is not among the comparisons of the form: add it to compare"
+        raise BadExperiment(problem, (*key, part))
 
 
 def _by_factor(form: Form, key: Key) -> None:

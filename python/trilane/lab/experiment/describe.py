@@ -5,7 +5,7 @@ from __future__ import annotations
 import jinja2
 
 from trilane.lab.experiment.experiment import Experiment, Source
-from trilane.lab.experiment.form import Form, Published
+from trilane.lab.experiment.form import Answer, Form, Published
 from trilane.lab.experiment.vocabulary import MESSAGES
 from trilane.lab.experiment.workload import ArmSpec
 from trilane.quantity import time_text, value_text
@@ -109,10 +109,17 @@ def statistics(form: Form) -> str:
     pinned += f", in turns of {1e3 * form.turn_s:g} ms" if form.turn_s else ""
     pairs = f", {len(form.pairs)} pairs with each other" if form.pairs else ""
     pairs += "".join(f", {question}" for question in form.compare)
+    first = "" if form.answer is None else f"; first in the verdict: {_answer(form.answer)}"
     return (
         f"{form.stats.blocks} blocks ({form.stats.publish_blocks} with --publish){twice}; "
-        f"compared with {form.baseline}{pairs}, ranked by {form.rank}{pinned}"
+        f"compared with {form.baseline}{pairs}, ranked by {form.rank}{pinned}{first}"
     )
+
+
+def _answer(answer: Answer) -> str:
+    if answer.pair is not None:
+        return f"{answer.pair[0]} against {answer.pair[1]}"
+    return str(answer.compare or answer.measure)
 
 
 def arms(form: Form) -> tuple[list[str], list[list[str]], str]:

@@ -19,7 +19,7 @@ from trilane.lab.experiment.experiment_tables import (
     SweepTable,
     WorkloadTable,
 )
-from trilane.lab.experiment.form import Expect, Form, Published, Quick, Stats, Sweep
+from trilane.lab.experiment.form import Answer, Expect, Form, Published, Quick, Stats, Sweep
 from trilane.lab.experiment.matrix import expand
 from trilane.lab.experiment.toml_document import Document, UnreadableToml, convert
 from trilane.lab.experiment.vocabulary import SWEEPS
@@ -157,6 +157,7 @@ def _form(name: str, table: FormTable, key: Key, origins: dict[Key, Key]) -> For
         "sweep": None if sweep is None else _sweep(sweep, kind, (*key, "sweep")),
         "published": tuple(Published(**row) for row in rows("published")),
         "expect": tuple(Expect(**row) for row in rows("expect")),
+        "answer": None if table.answer is None else Answer(**_said(table.answer)),
         "quick": None
         if table.quick is None
         else Quick(**_swept(table.quick, "values", kind, (*key, "quick"))),

@@ -125,6 +125,20 @@ class StatsTable(_Table, frozen=True, kw_only=True):
     aa: Annotated[
         bool, _note("one arm runs twice in every block, the arms in turn, which shows the noise")
     ] = _STATS.aa
+    until_decided: Annotated[
+        bool,
+        _note(
+            "each point gets blocks until it is decided, three times blocks at most, as with "
+            "--until-decided"
+        ),
+    ] = _STATS.until_decided
+    within_s: Annotated[
+        Time | None,
+        _note(
+            "with until_decided: after its first look a point gets more blocks only as far as this "
+            "time lasts for all; no limit where missing"
+        ),
+    ] = field(default=None, name="within")
 
 
 class WorkloadTable(_Table, frozen=True, kw_only=True):
@@ -364,6 +378,21 @@ class ExpectTable(_Table, frozen=True, kw_only=True):
     at: Annotated[Point | None, _note(_AT)] = None
 
 
+class AnswerTable(_Table, frozen=True, kw_only=True):
+    """What answers the question, and so stands first in the verdict: one of both keys."""
+
+    compare: Annotated[
+        Pair | str | None,
+        _note(
+            "a pair of arms, or one of the form's comparisons by factor",
+            examples=[["one", "other"], "version within client"],
+        ),
+    ] = None
+    measure: Annotated[
+        Measure | None, _note("what it is of each arm, where none of them is to win")
+    ] = None
+
+
 class QuickTable(_Table, frozen=True, kw_only=True):
     """What --quick changes, so that all runs take less than two minutes on two cores."""
 
@@ -437,6 +466,14 @@ class FormTable(_Table, frozen=True, kw_only=True):
             examples=[["version within client", "client within version and strategy"]],
         ),
     ] = ()
+    answer: Annotated[
+        AnswerTable | None,
+        Meta(
+            description="the one comparison that answers the question, and so stands first in the "
+            "verdict; where missing all arms with the baseline, or of a few each with each",
+            extra_json_schema={"minProperties": 1, "maxProperties": 1},
+        ),
+    ] = None
     quick: QuickTable | None = None
 
 

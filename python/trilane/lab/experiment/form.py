@@ -22,6 +22,10 @@ class Stats:
     """One arm runs twice in every block, the arms in turn, which shows the noise."""
     until_decided: bool = False
     """The run looks at its results and ends once they decide (`analysis/looks`)."""
+    within_s: Number | None = None
+    """With `until_decided`: after its first look a point gets more blocks only as far as these
+    seconds last for all points; None: until the most blocks are made.
+    """
     budgets: bool = False
     """What is expected are budgets, announced beforehand and judged each by itself, and a run until
     it is decided ends once they are (`analysis/spending`).
@@ -84,6 +88,21 @@ class Expect:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """What answers the question, and so stands first in the verdict: one of these."""
+
+    compare: tuple[str, str] | str | None = None
+    """A pair of arms on the measure that decides, or one of the comparisons by factor."""
+    measure: str | None = None
+    """What this measure is of each arm, where none of them is to win."""
+
+    @property
+    def pair(self) -> tuple[str, str] | None:
+        """The pair of arms; None where it is something else."""
+        return None if isinstance(self.compare, str) else self.compare
+
+
+@dataclass(frozen=True, slots=True)
 class Quick:
     """What `--quick` changes; None leaves it as it is."""
 
@@ -130,6 +149,10 @@ class Form:
     compare: tuple[str, ...] = ()
     """Comparisons by factor, such as `version within client`: each compares those arms that differ
     in nothing else.
+    """
+    answer: Answer | None = None
+    """Which of all comparisons is the form's own question; None: all arms with the baseline, or of
+    a few each with each.
     """
     threads: int | None = None
     """Threads of the server, and CPUs of each end where they are pinned; None: one, or half of the
@@ -210,9 +233,20 @@ class Form:
                 (text, ByFactor.parse(text).pairs(self.arms, self.baseline))
                 for text in self.compare
             ),
-            ("arm against arm", self.pairs),
+            ("arm against arm", self.named_pairs()),
         ]
         return tuple((name, pairs) for name, pairs in questions if pairs)
+
+    def named_pairs(self) -> tuple[tuple[str, str], ...]:
+        """The pairs that were named one by one; that which answers the question is the first.
+
+        It stands among them without being one of `pairs`, but where it is of the baseline, with
+        which all are compared.
+        """
+        pair = None if self.answer is None else self.answer.pair
+        if pair is None or (pair not in self.pairs and self.baseline in pair):
+            return self.pairs
+        return (pair, *(each for each in self.pairs if each != pair))
 
     def with_count(self, count: int) -> Form:
         """The form with so many requests in every arm; of a sweep over the count one point."""
@@ -255,7 +289,9 @@ class Form:
         told = {part: value for part, value in less.items() if value is not None}
         form = replace(form, workload=replace(form.workload, **told))
         if quick.blocks is not None:
-            form = replace(form, stats=replace(form.stats, blocks=quick.blocks))
+            # So many, and neither more nor longer.
+            few = replace(form.stats, blocks=quick.blocks, until_decided=False, within_s=None)
+            form = replace(form, stats=few)
         if quick.network is not None:
             arms = tuple(
                 replace(arm, network=quick.network) if arm.network else arm for arm in form.arms
@@ -326,7 +362,11 @@ def _reduced(form: Form) -> Form:
     """What is left of a form that has fewer arms or values than the one it was made of."""
     form = _fitting(form)
     answered = {name for _, point in form.points() for name, _ in point.announced()}
-    return replace(form, compare=tuple(text for text in form.compare if text in answered))
+    compare = tuple(text for text in form.compare if text in answered)
+    answer = form.answer
+    if answer is not None and isinstance(answer.compare, str) and answer.compare not in compare:
+        answer = None
+    return replace(form, compare=compare, answer=answer)
 
 
 def _fitting(form: Form) -> Form:
@@ -355,9 +395,11 @@ def _fitting(form: Form) -> Form:
         both = {value for value, running in there.items() if running.issuperset((arm, to))}
         return bool(both) if at is None else at in both
 
+    pair = None if form.answer is None else form.answer.pair
     return replace(
         form,
         pairs=tuple(pair for pair in form.pairs if together(*pair)),
+        answer=None if pair is not None and not together(*pair) else form.answer,
         published=tuple(row for row in form.published if together(row.arm, row.to, row.at)),
         expect=tuple(row for row in form.expect if together(row.arm, row.to, row.at)),
     )

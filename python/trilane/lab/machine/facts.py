@@ -18,9 +18,14 @@ def facts() -> Json:
         "cpus_usable": len(usable_cpus()),
         "governor": _HERE.governor(),
         "kernel": f"{platform.system()} {platform.release()}",
-        "tcp_congestion_control": _HERE.congestion_control(),
+        "tcp_congestion_control": congestion_control(),
         "python": platform.python_version(),
     }
+
+
+def congestion_control() -> str | None:
+    """What the kernel gives a socket of TCP of which nothing else is said."""
+    return _HERE.congestion_control()
 
 
 def usable_cpus() -> list[int]:

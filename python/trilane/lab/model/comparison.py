@@ -71,8 +71,8 @@ class BlockPlan(Record, frozen=True):
     seed: Count
     """Seed of the order and of the bootstrap."""
     order: list[list[ArmName]]
-    """Arms as they ran, block by block; an arm that ran twice stands twice. Blocks that `ended_at`
-    made needless are not in it.
+    """Arms as they ran, block by block; an arm that ran twice stands twice. Blocks that were
+    not made, since `ended_at` made them needless or the time was over, are not in it.
     """
     duration_s: float | None
     """Measured window of a run, seconds; null when `count` ends it."""

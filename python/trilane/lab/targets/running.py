@@ -17,7 +17,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from trilane.lab.experiment import places
+from trilane.lab.machine import facts as machine_facts
 from trilane.lab.model.arm import EMBEDDED
+from trilane.lab.model.sent_by import SentBy
 from trilane.lab.processes import launch, supervisor
 from trilane.lab.processes.place import HERE, Place
 from trilane.lab.processes.supervisor import ProcessFailed
@@ -286,6 +288,21 @@ def _elsewhere(config: ServerConfig, wanted: Sequence[str], place: Place) -> Tar
         cacert=config.cacert,
         facts={"server": config.name, "ours": False, **config.facts},
     )
+
+
+def sent_by(target: Target, version: str) -> SentBy:
+    """By what a server sends over a version, as it said itself or as is known of it."""
+    kind = "quic" if version == "h3" else "tcp"
+    told = target.facts.get(f"{kind}_congestion_control")
+    # A route's goes before that of a socket, whatever listens there.
+    control = told or (target.place.congestion_control if kind == "tcp" else None)
+    if control is not None:
+        return SentBy(str(control))
+    default = None
+    if target.pid is not None and kind == "tcp":
+        with contextlib.suppress(ProcessFailed):
+            default = target.place.call(machine_facts.congestion_control)
+    return SentBy(None, default, f"{target.name} {kind}")
 
 
 @contextlib.contextmanager
