@@ -137,12 +137,18 @@ def test_ctrl_c_keeps_what_was_measured_and_the_next_run_goes_on(tmp_path: Path)
     assert "interrupted after 1 of 2 blocks" in " ".join(
         reason.text for reason in cut.result.validity.reasons
     )
+    then = runs.read_manifest(cut.folder)
     # Without a seed as well: it goes on with the one it began with.
     whole, said = made_of(wanted(experiment(), tmp_path, seed=None))
     assert whole.folder == cut.folder
     assert said.begun == (6, 4)
     assert len(run_folder(whole.folder)) == 6
     assert not whole.result.interrupted
+    # Both commands count, and not what lies between them.
+    now = runs.read_manifest(whole.folder)
+    assert then.took_s is not None
+    assert now.took_s is not None
+    assert 0 < then.took_s < now.took_s
     fresh, _ = made_of(wanted(experiment(), tmp_path))
     assert fresh.folder != cut.folder
 
@@ -207,6 +213,8 @@ def test_kill_9_loses_at_most_the_run_in_flight(tmp_path: Path) -> None:
     went_on, said = made_of(wanted(experiment(40), tmp_path, blocks=40), stop=2)
     assert went_on.folder == journals[0].parent
     assert said.begun == (120, before)
+    # Nobody knows how long the killed command worked.
+    assert runs.read_manifest(went_on.folder).took_s is None
     lines = run_folder(went_on.folder)
     assert len(lines) == before + 2
     keys = [(line["block"], line["arm"], line["slot"]) for line in lines]

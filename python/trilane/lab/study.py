@@ -13,7 +13,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import NoReturn
@@ -110,14 +110,14 @@ def run(wanted: Wanted, watcher: Watcher) -> Result:
     earlier = None if wanted.fresh else _interrupted(state, print_of_plan, wanted.seed)
     if earlier is not None:
         journal, then = earlier
-        seed, started_at = then.seed, then.started_at
+        seed, started_at, before_s = then.seed, then.started_at, then.took_s
         watcher.say(f"continuing {journal.folder}")
     else:
         called = RACE if wanted.experiment.race else f"{wanted.experiment.name}-{wanted.form}"
         journal = Journal(_new_folder(state, called))
         seed = random.SystemRandom().randrange(1 << 32) if wanted.seed is None else wanted.seed
-        started_at = store.now()
-    study = _Study(wanted, form, journal, seed, started_at, print_of_plan)
+        started_at, before_s = store.now(), 0.0
+    study = _Study(wanted, form, journal, seed, started_at, print_of_plan, before_s)
     try:
         with journal.locked():
             return _conduct(study, watcher)
@@ -193,6 +193,9 @@ class _Study:
     seed: int
     started_at: str
     fingerprint: str
+    before_s: float | None
+    """How long earlier commands worked on it; None where that is not known."""
+    began: float = field(default_factory=time.monotonic)
 
     @property
     def looks(self) -> list[Look]:
@@ -204,6 +207,9 @@ class _Study:
         self, status: Status, facts: Json, ended_at: list[int | None] | None = None
     ) -> Manifest:
         experiment = replace(self.shown, forms={self.form.name: self.form})
+        took_s = None
+        if status != "running" and self.before_s is not None:
+            took_s = round(self.before_s + time.monotonic() - self.began, 3)
         return Manifest(
             schema=kept.SCHEMA,
             kind="race" if experiment.race else "lab",
@@ -219,6 +225,7 @@ class _Study:
             blocks=self.form.stats.blocks,
             looks=self.looks or None,
             ended_at=ended_at,
+            took_s=took_s,
         )
 
     @property
