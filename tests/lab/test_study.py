@@ -30,6 +30,8 @@ from trilane.lab.experiment.bad_experiment import BadExperiment
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.form import Expect, Form, Published, Stats, Sweep
 from trilane.lab.experiment.workload import Workload
+from trilane.lab.machine import perf
+from trilane.lab.model.profile import Profiles
 from trilane.lab.storage import runs, store
 from trilane.report import accounts, view
 
@@ -114,6 +116,24 @@ def test_an_experiment_leaves_every_run_and_a_result(
             assert run.requests.ok == 8
             # "suspect" is what a machine that does other things makes of it.
             assert run.validity.verdict != "invalid", run.validity
+
+
+def test_each_end_of_each_arm_has_a_profile_or_a_reason(
+    tmp_path: Path, lab_schema: Draft202012Validator
+) -> None:
+    done, said = made_of(wanted(experiment(), tmp_path, profile=True))
+    assert len(run_folder(done.folder)) == 6
+    profiles = done.result.profiles
+    assert isinstance(profiles, Profiles)
+    if perf.refusal() is None:
+        assert [line for line in said.lines if line.startswith("profiling ")]
+        # Of eight requests perf may have no sample.
+        assert len(profiles.made) + len(profiles.missing) == 4
+    else:
+        assert profiles.missing == [perf.refusal()]
+    kept = json.loads((done.folder / "result.json").read_text())
+    assert list(lab_schema.iter_errors(kept)) == []
+    assert runs.load(done.folder).judged == done.result
 
 
 def test_the_order_is_that_of_the_seed_and_a_replay_repeats_it(tmp_path: Path) -> None:

@@ -37,6 +37,9 @@ difference, or none. The looks share the 5 % of false claims. --blocks is the mo
 Dask): each run is one load of all of them. Its arms are the engine's, and its servers are on this
 machine, on the machine that the file names by [cluster], or not ours.
 
+--profile runs each arm once more under perf when all is measured, and adds flame graphs of both
+ends to the report. Without perf, or where the kernel forbids it, the report says so.
+
 Exit codes: 0 done, 1 could not run, 2 wrong usage, 3 an expectation of the file was breached, 4 the
 measurement is invalid, 130 interrupted (what was measured is still reported)."""
 REPLAY_HELP = """Make the runs of an earlier experiment or race again: same plan, seed and order."""
@@ -91,6 +94,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
         str | None, typer.Option(metavar="N", help="Seed of order and bootstrap. [default: random]")
     ] = None,
     fresh: Fresh = False,
+    profile: options.Profile = False,
     cluster: options.Cluster = None,
     workers: options.Workers = None,
     worker_label: options.WorkerLabel = None,
@@ -137,6 +141,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
         check_body=check_body,
         state=state,
         fresh=fresh,
+        profile=profile,
         command=["trilane", *sys.argv[1:]],
     )
     _check_arms(wanted)

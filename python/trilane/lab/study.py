@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace as with_fields
 
 from trilane import hiding
-from trilane.lab import measuring, names
+from trilane.lab import measuring, names, profiling
 from trilane.lab.analysis import bodies, disturbed, findings, looks, paired
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.paired import Observed
@@ -47,6 +47,7 @@ from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.manifest import RACE, Manifest, Status
 from trilane.lab.model.measures import BY_NAME, SYSCALLS
+from trilane.lab.model.profile import Profiles
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
 from trilane.lab.network.emulated import NetworkFailed
@@ -278,6 +279,9 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
         if study.looks:
             watcher.say(looks.announced(study.looks))
         interrupted = _make_runs(runs, watcher)
+        profiles: Profiles | UnsetType = UNSET
+        if study.wanted.profile and not interrupted:
+            profiles = profiling.profiled(form, testbed, journal.logs, watcher.say)
         servers = testbed.facts()
     file = benchmarks.write(journal.folder, [line.sample.run for line in done if line.sample.run])
     made = findings.result(
@@ -297,6 +301,7 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
             benchstat=UNSET if file is None else benchmarks.benchstat(file, testbed.modules()),
         )
     )
+    made = with_fields(made, profiles=profiles)
     write_result(journal.folder, made)
     status: Status = "interrupted" if interrupted else "complete"
     ended_at = [point.comparison.plan.ended_at for point in made.points] if study.looks else None
