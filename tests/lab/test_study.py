@@ -30,6 +30,8 @@ from trilane.lab.experiment.bad_experiment import BadExperiment
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.form import Expect, Form, Published, Stats, Sweep
 from trilane.lab.experiment.workload import Workload
+from trilane.lab.machine import perf
+from trilane.lab.model.profile import Profiles
 from trilane.lab.storage import runs, store
 from trilane.report import accounts, view
 
@@ -116,6 +118,24 @@ def test_an_experiment_leaves_every_run_and_a_result(
             assert run.validity.verdict != "invalid", run.validity
 
 
+def test_each_end_of_each_arm_has_a_profile_or_a_reason(
+    tmp_path: Path, lab_schema: Draft202012Validator
+) -> None:
+    done, said = made_of(wanted(experiment(), tmp_path, profile=True))
+    assert len(run_folder(done.folder)) == 6
+    profiles = done.result.profiles
+    assert isinstance(profiles, Profiles)
+    if perf.refusal() is None:
+        assert [line for line in said.lines if line.startswith("profiling ")]
+        # Of eight requests perf may have no sample.
+        assert len(profiles.made) + len(profiles.missing) == 4
+    else:
+        assert profiles.missing == [perf.refusal()]
+    kept = json.loads((done.folder / "result.json").read_text())
+    assert list(lab_schema.iter_errors(kept)) == []
+    assert runs.load(done.folder).judged == done.result
+
+
 def test_the_order_is_that_of_the_seed_and_a_replay_repeats_it(tmp_path: Path) -> None:
     first, _ = made_of(wanted(experiment(), tmp_path))
     manifest = runs.read_manifest(first.folder)
@@ -137,12 +157,18 @@ def test_ctrl_c_keeps_what_was_measured_and_the_next_run_goes_on(tmp_path: Path)
     assert "interrupted after 1 of 2 blocks" in " ".join(
         reason.text for reason in cut.result.validity.reasons
     )
+    then = runs.read_manifest(cut.folder)
     # Without a seed as well: it goes on with the one it began with.
     whole, said = made_of(wanted(experiment(), tmp_path, seed=None))
     assert whole.folder == cut.folder
     assert said.begun == (6, 4)
     assert len(run_folder(whole.folder)) == 6
     assert not whole.result.interrupted
+    # Both commands count, and not what lies between them.
+    now = runs.read_manifest(whole.folder)
+    assert then.took_s is not None
+    assert now.took_s is not None
+    assert 0 < then.took_s < now.took_s
     fresh, _ = made_of(wanted(experiment(), tmp_path))
     assert fresh.folder != cut.folder
 
@@ -207,6 +233,8 @@ def test_kill_9_loses_at_most_the_run_in_flight(tmp_path: Path) -> None:
     went_on, said = made_of(wanted(experiment(40), tmp_path, blocks=40), stop=2)
     assert went_on.folder == journals[0].parent
     assert said.begun == (120, before)
+    # Nobody knows how long the killed command worked.
+    assert runs.read_manifest(went_on.folder).took_s is None
     lines = run_folder(went_on.folder)
     assert len(lines) == before + 2
     keys = [(line["block"], line["arm"], line["slot"]) for line in lines]

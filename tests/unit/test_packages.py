@@ -19,6 +19,9 @@ COMMANDS = (
     ("compare", "a", "b"),
     ("report",),
     ("history",),
+    ("runs", "list"),
+    ("runs", "rm", "a"),
+    ("runs", "prune", "--keep", "1"),
     ("lab", "list"),
     ("lab", "show", "bookstore"),
     ("lab", "run", "bookstore"),
@@ -33,7 +36,7 @@ def test_without_packages_of_the_lab_a_command_says_how_to_get_them(
     for name in ("msgspec", "vl_convert"):
         monkeypatch.setitem(sys.modules, name, None)
     assert app.run(command) == 1
-    words = " ".join(command[: 2 if command[0] == "lab" else 1])
+    words = " ".join(command[: 2 if command[0] in {"lab", "runs"} else 1])
     assert capsys.readouterr().err == (
         f"trilane: error: `trilane {words}` needs msgspec, vl_convert: "
         "type: pip install 'trilane[lab]'\n"

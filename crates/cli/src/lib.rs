@@ -69,8 +69,8 @@ struct Cli {
 }
 
 /// The commands of the Python package, which the native program alone does not have.
-const OF_THE_PACKAGE: [&str; 8] = [
-    "ab", "cluster", "compare", "doctor", "history", "lab", "race", "report",
+const OF_THE_PACKAGE: [&str; 9] = [
+    "ab", "cluster", "compare", "doctor", "history", "lab", "race", "report", "runs",
 ];
 
 // The display names are what `--version` prints.

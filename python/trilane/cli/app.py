@@ -22,11 +22,14 @@ from trilane.cli import (
     packages,
     race,
     report,
+    runs,
     stdio,
 )
 from trilane.cli.ending import INTERRUPTED, OK, WRONG_USAGE, fail
 from trilane.cli.units import Usage
 
+# Commands of which each has commands.
+_GROUPS = ("lab", "cluster", "runs")
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 app = typer.Typer(
@@ -48,6 +51,7 @@ cluster.cluster_app.command("worker", help=cluster.WORKER_HELP)(cluster.worker)
 app.add_typer(cluster.cluster_app)
 app.command("compare", help=compare.HELP)(compare.compare)
 app.command("report", help=report.HELP)(report.report)
+app.add_typer(runs.runs_app)
 app.command("history", help=history.HELP)(history.history)
 app.command("doctor", help=doctor.HELP)(doctor.doctor)
 app.command("completions", help=completions.HELP)(completions.completions)
@@ -94,14 +98,14 @@ def run(arguments: Sequence[str]) -> int:
         # One that is ignored from the start, as under `nohup`, stays so.
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _interrupt)
-    if list(arguments) in ([], ["lab"], ["cluster"]):
+    if list(arguments) in ([], *([group] for group in _GROUPS)):
         app([*arguments, "--help"], prog_name="trilane", standalone_mode=False)
         return WRONG_USAGE
     try:
         with interrupts.raised():
             code = app(list(arguments), prog_name="trilane", standalone_mode=False)
     except Usage as error:
-        words = arguments[: 2 if arguments[0] in {"lab", "cluster"} else 1]
+        words = arguments[: 2 if arguments[0] in _GROUPS else 1]
         hint = error.hint or f"trilane {' '.join(words)} --help"
         return fail("trilane", str(error), WRONG_USAGE, hint)
     except typer.TyperException as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,15 +14,12 @@ from trilane.cli.ending import OK, fail
 from trilane.cli.options import Output, State
 from trilane.report.screen import Console
 
-if TYPE_CHECKING:
-    from trilane.lab.model.summary import RunSummary
-
 HELP = """Show a measure over time, per machine.
 
-Without anything, all runs with their verdicts. With an EXPERIMENT (`race` for races), what its arms
-reached in each run, with 95 % intervals: the measure that its ranking goes by, or --measure. Runs
-on different machines, of different forms or with different workloads are kept apart. A machine is a
-CPU model, a number of usable CPUs and a kernel's major version.
+Of an EXPERIMENT (`race` for races; needed when several have run), what its arms reached in each
+run, with 95 % intervals: the measure that its ranking goes by, or --measure. Runs on different
+machines, of different forms or with different workloads are kept apart. A machine is a CPU model, a
+number of usable CPUs and a kernel's major version. `trilane runs list` lists every run.
 
 With --branch, what `trilane ab` measured of the commits of a branch, as base or as head. Where a
 series stepped to another level, it is said at which run or commit and by how much (E-divisive with
@@ -66,12 +63,9 @@ def history(  # noqa: PLR0913, PLR0917 - one parameter per flag
     from trilane.report import history as shown
 
     running.check_report(report)
-    known = summaries(store.state_folder(state))
-    if not any((experiment, measure, arm, form, machine, branch, report)):
-        return _overview(known, output)
     try:
         found = lab.read(
-            known,
+            summaries(store.state_folder(state)),
             experiment,
             measure=measure,
             form=form,
@@ -90,17 +84,4 @@ def history(  # noqa: PLR0913, PLR0917 - one parameter per flag
         return OK
     store.write_text(report, shown.page(found))
     sys.stderr.write(f"report: {report}\n")
-    return OK
-
-
-def _overview(known: list[RunSummary], output: str) -> int:
-    from trilane.lab.storage import history as lab
-    from trilane.report import history as shown
-
-    if output == "json":
-        sys.stdout.write(json.dumps(lab.overview(known), ensure_ascii=False) + "\n")
-        return OK
-    if not known:
-        return fail("trilane history", "there is no run yet: make one with: trilane race")
-    shown.show_runs(known, Console())
     return OK

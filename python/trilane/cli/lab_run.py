@@ -39,6 +39,9 @@ How long both take is said before the first run. An experiment's file can ask fo
 Dask): each run is one load of all of them. Its arms are the engine's, and its servers are on this
 machine, on the machine that the file names by [cluster], or not ours.
 
+--profile runs each arm once more under perf when all is measured, and adds flame graphs of both
+ends to the report. Without perf, or where the kernel forbids it, the report says so.
+
 Exit codes: 0 done, 1 could not run, 2 wrong usage, 3 an expectation of the file was breached, 4 the
 measurement is invalid, 130 interrupted (what was measured is still reported)."""
 REPLAY_HELP = """Make the runs of an earlier experiment or race again: same plan, seed and order."""
@@ -100,6 +103,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
         str | None, typer.Option(metavar="N", help="Seed of order and bootstrap. [default: random]")
     ] = None,
     fresh: Fresh = False,
+    profile: options.Profile = False,
     cluster: options.Cluster = None,
     workers: options.Workers = None,
     worker_label: options.WorkerLabel = None,
@@ -147,6 +151,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
         check_body=check_body,
         state=state,
         fresh=fresh,
+        profile=profile,
         command=["trilane", *sys.argv[1:]],
     )
     _check_arms(wanted)

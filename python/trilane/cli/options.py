@@ -68,6 +68,13 @@ CheckBody = Annotated[
     bool,
     typer.Option("--check-body", help="Sum every body, not a sample: one unlike the first fails."),
 ]
+Profile = Annotated[
+    bool,
+    typer.Option(
+        "--profile",
+        help="Afterwards run each arm once more under perf; the report has flame graphs.",
+    ),
+]
 NoPin = Annotated[bool, typer.Option("--no-pin", help="Do not pin client and server to CPUs.")]
 Cluster = Annotated[
     str | None,

@@ -47,6 +47,9 @@ Without a URL the server is on this machine.
 requests_per_s<-5%, as `trilane compare` does. It is breached when the whole 95 % interval lies
 beyond the limit, or when nothing was measured for it, as of an arm that could not run.
 
+--profile runs each arm once more under perf when all is measured, and adds flame graphs of both
+ends to the report. Without perf, or where the kernel forbids it, the report says so.
+
 Exit codes: 0 done, 1 could not run, 2 wrong usage, 3 a --fail-if was breached, 4 the measurement is
 invalid, 130 interrupted (what was measured is still reported)."""
 
@@ -185,6 +188,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     ] = None,
     no_pin: options.NoPin = False,
     fresh: Fresh = False,
+    profile: options.Profile = False,
     network: Annotated[
         str,
         typer.Option(
@@ -289,6 +293,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         seed=seeded,
         state=state,
         fresh=fresh,
+        profile=profile,
         command=["trilane", *sys.argv[1:]],
     )
     return on_cluster.run("trilane race", machines, wanted, report, output, here=True)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 
 from trilane import quantity
 
 # A run's length without a unit is in seconds, as that of wrk and h2load.
 _TIMES = {**quantity.SECONDS, "": 1.0}
 _LONGEST_S = 24 * 3600.0
+# Of what is removed: `m` could be read as minutes or as months.
+_AGES_H = {"h": 1.0, "d": 24.0, "w": 7 * 24.0}
+_OLDEST_H = 100 * 365 * 24.0
+_SIZES = {"": 1.0, "k": 1024.0, "m": 1024.0**2, "g": 1024.0**3, "t": 1024.0**4}
 
 
 class Usage(Exception):
@@ -33,6 +38,30 @@ def duration(flag: str, text: str, *, zero: bool = False) -> float:
     if value is None or value > _LONGEST_S or (value == 0 and not zero):
         raise Usage(f"{flag} takes a time such as 500ms, 2s or 1m, not {text!r}")
     return value
+
+
+def age(flag: str, text: str) -> timedelta:
+    """An age such as `12h`, `30d` or `8w`.
+
+    Raises:
+        Usage: the text is not one, or it is 0.
+    """
+    hours = _parse(text, _AGES_H)
+    if not hours or hours > _OLDEST_H:
+        raise Usage(f"{flag} takes an age such as 12h, 30d or 8w, not {text!r}")
+    return timedelta(hours=hours)
+
+
+def size(flag: str, text: str) -> int:
+    """Bytes of `500k`, `100m` or `2g` (powers of 1024), at least 1.
+
+    Raises:
+        Usage: the text is not a size, or it is 0.
+    """
+    value = _parse(text, _SIZES)
+    if value is None or not 1 <= value <= _SIZES["t"] * 1024:
+        raise Usage(f"{flag} takes a size such as 500k, 100m or 2g, not {text!r}")
+    return int(value)
 
 
 def count(flag: str, text: str) -> int:

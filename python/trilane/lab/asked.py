@@ -59,6 +59,8 @@ class Wanted:
     """Begin anew, although an interrupted run of the same plan could go on."""
     whole: bool = False
     """Every arm has to run: without one of them there is nothing to compare."""
+    profile: bool = False
+    """Once the runs are made, each arm has another under a profiler."""
     cluster: Cluster | None = None
     """The machines that make the load, and may have the servers; None: all is on this one."""
     command: Sequence[str] = ("trilane", "lab", "run")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable
 
-from trilane.lab.asked import Entry
+from trilane.lab.asked import Entry, Wanted, chosen, order
 from trilane.lab.experiment import networks
 from trilane.lab.experiment.workload import ArmSpec, Workload
 
@@ -68,6 +69,17 @@ class Clock:
             for entry in self._open
             if keys is None or entry.key in keys
         )
+
+
+def whole_s(wanted: Wanted) -> float:
+    """A guess at the seconds of all runs of an experiment."""
+    form = chosen(wanted)
+    points = [point for _, point in form.points()]
+    planned = Counter((entry.point, entry.arm) for entry in order(form, seed=0))
+    return sum(
+        runs * expected_s(points[point].arm(arm), points[point].workload)
+        for (point, arm), runs in planned.items()
+    )
 
 
 def expected_s(arm: ArmSpec, workload: Workload) -> float:

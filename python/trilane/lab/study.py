@@ -12,18 +12,18 @@ import random
 import shlex
 import shutil
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from time import monotonic
 from typing import NoReturn
 from urllib.parse import urlsplit
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace as with_fields
 
 from trilane import hiding
-from trilane.lab import measuring, names
+from trilane.lab import measuring, names, profiling
 from trilane.lab.analysis import bodies, disturbed, findings, looks, paired
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.paired import Observed
@@ -47,6 +47,7 @@ from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.manifest import RACE, Manifest, Status
 from trilane.lab.model.measures import BY_NAME, SYSCALLS
+from trilane.lab.model.profile import Profiles
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.sent_by import SentBy
@@ -112,14 +113,14 @@ def run(wanted: Wanted, watcher: Watcher) -> Result:
     earlier = None if wanted.fresh else _interrupted(state, print_of_plan, wanted.seed)
     if earlier is not None:
         journal, then = earlier
-        seed, started_at = then.seed, then.started_at
+        seed, started_at, before_s = then.seed, then.started_at, then.took_s
         watcher.say(f"continuing {journal.folder}")
     else:
         called = RACE if wanted.experiment.race else f"{wanted.experiment.name}-{wanted.form}"
         journal = Journal(_new_folder(state, called))
         seed = random.SystemRandom().randrange(1 << 32) if wanted.seed is None else wanted.seed
-        started_at = store.now()
-    study = _Study(wanted, form, journal, seed, started_at, print_of_plan)
+        started_at, before_s = store.now(), 0.0
+    study = _Study(wanted, form, journal, seed, started_at, print_of_plan, before_s)
     try:
         with journal.locked():
             return _conduct(study, watcher)
@@ -195,6 +196,9 @@ class _Study:
     seed: int
     started_at: str
     fingerprint: str
+    before_s: float | None
+    """How long earlier commands worked on it; None where that is not known."""
+    began: float = field(default_factory=monotonic)
 
     @property
     def looks(self) -> list[Look]:
@@ -206,6 +210,9 @@ class _Study:
         self, status: Status, facts: Json, ended_at: list[int | None] | None = None
     ) -> Manifest:
         experiment = replace(self.shown, forms={self.form.name: self.form})
+        took_s = None
+        if status != "running" and self.before_s is not None:
+            took_s = round(self.before_s + monotonic() - self.began, 3)
         return Manifest(
             schema=kept.SCHEMA,
             kind="race" if experiment.race else "lab",
@@ -221,6 +228,7 @@ class _Study:
             blocks=self.form.stats.blocks,
             looks=self.looks or None,
             ended_at=ended_at,
+            took_s=took_s,
         )
 
     @property
@@ -271,6 +279,9 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
         done = _standing(journal.lines(), keys)
         runs = _Runs(study, form, testbed, planned, done, facts)
         interrupted = _make_runs(runs, watcher)
+        profiles: Profiles | UnsetType = UNSET
+        if study.wanted.profile and not interrupted:
+            profiles = profiling.profiled(form, testbed, journal.logs, watcher.say)
         servers = testbed.facts()
         sent_by = [testbed.sent_by(point.arms) for _, point in form.points()]
     file = benchmarks.write(journal.folder, [line.sample.run for line in done if line.sample.run])
@@ -291,6 +302,7 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
             benchstat=UNSET if file is None else benchmarks.benchstat(file, testbed.modules()),
         )
     )
+    made = with_fields(made, profiles=profiles)
     write_result(journal.folder, made)
     status: Status = "interrupted" if interrupted else "complete"
     ended_at = [point.comparison.plan.ended_at for point in made.points] if study.looks else None

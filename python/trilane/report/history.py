@@ -10,7 +10,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -18,7 +17,6 @@ from trilane.lab.analysis import steps
 from trilane.lab.analysis.steps import Step
 from trilane.lab.model.comparison import Better
 from trilane.lab.model.documents import Json
-from trilane.lab.model.summary import BROKEN, RunSummary
 from trilane.lab.storage.history import History, Series, Value
 from trilane.quantity import value_text
 from trilane.report import formatting, palette, styles
@@ -26,10 +24,6 @@ from trilane.report import formatting, palette, styles
 if TYPE_CHECKING:
     import altair as alt
 
-_STATUS_STYLE = {"complete": "green", "running": "cyan", BROKEN: "red"}
-# Between two columns, and the least for a verdict: narrower it is a column of single words.
-_GAP = 2
-_ROOM = 24
 # Characters of a line of a head.
 _HEAD = 16
 # Characters of a time, and of a terminal with room for more in its column.
@@ -61,38 +55,6 @@ class Panel:
 def show(history: History, console: Console) -> None:
     """Print a history."""
     console.print(render(history, width=console.width), highlight=False)
-
-
-def show_runs(rows: Sequence[RunSummary], console: Console) -> None:
-    """Print all runs: where a verdict has no room beside its run, it stands below."""
-    table = styles.table()
-    for name in ("run", "status", "machine"):
-        table.add_column(name, no_wrap=True)
-    shown = [_run(row) for row in rows]
-    before = sum(
-        max(cell.cell_len for cell in column) + _GAP for column in zip(*shown, strict=True)
-    )
-    beside = console.width - before >= _ROOM
-    if beside:
-        table.add_column("verdict", ratio=1)
-    for row, cells in zip(rows, shown, strict=True):
-        verdict = row.verdict or row.problem or row.way_on or formatting.NONE
-        if beside:
-            table.add_row(*cells, Text(verdict))
-        else:
-            console.print(Text("  ").join(cells), highlight=False)
-            console.print(Padding(Text(verdict), (0, 0, 0, 2)), highlight=False)
-    if beside:
-        console.print(table, highlight=False)
-
-
-def _run(row: RunSummary) -> tuple[Text, Text, Text]:
-    """Folder, status and machine."""
-    return (
-        Text(row.folder + (" (quick)" if row.quick else "")),
-        Text(row.status, style=_STATUS_STYLE.get(row.status, "yellow")),
-        Text(row.machine or formatting.NONE),
-    )
 
 
 def render(history: History, *, width: int = 80) -> RenderableType:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jinja2
+from msgspec import UNSET
 
 from trilane.lab.analysis import looks
 from trilane.lab.analysis.verdict import bound_text
@@ -33,6 +34,7 @@ def render(lab: LabResult) -> str:
     figures = [(point, charts.of_point(point)) for point in view.points(lab)]
     sweep = charts.of_sweep(lab)
     beside = charts.published(lab)
+    profiled = charts.profiles(lab)
     return (
         _environment()
         .get_template("report.html.jinja")
@@ -43,8 +45,10 @@ def render(lab: LabResult) -> str:
             sweep=sweep,
             beside=beside,
             charts=charts.together(
-                beside, sweep, (each for _, of_point in figures for each in of_point)
+                beside, sweep, (each for _, of_point in figures for each in of_point), profiled
             ),
+            profiled=profiled,
+            unprofiled=[] if lab.profiles is UNSET else lab.profiles.missing,
             published=labels.published(lab),
             expected=labels.gates(lab),
             machine=formatting.machine(lab.machine),

@@ -76,6 +76,12 @@ def headline(single: Single) -> str:
     return f"{', '.join(parts)}."
 
 
+def _title(single: Single, url: str | None) -> str:
+    """What a browser calls the page: what came of it, then of what."""
+    found = headline(single).removesuffix(".")
+    return found if url is None else f"{found} ({url})"
+
+
 def _version(search: Search) -> str:
     return _version_of(search.trials[0].run) if search.trials else "search"
 
@@ -102,7 +108,7 @@ def _run(run: Run) -> dict[str, Any]:
     ]
     return {
         "kind": "Run",
-        "title": run.target.url,
+        "title": _title(run, run.target.url),
         "headline": headline(run),
         "lines": [run.target.url, *_asked(run), f"{run.started_at}, trilane {_program(run)}."],
         "validity": run.validity,
@@ -365,7 +371,7 @@ def _search(search: Search) -> dict[str, Any]:
         lines.append(f"What did not hold above it: {', '.join(capacity.broke)}.")
     return {
         "kind": "Search for the highest rate",
-        "title": "search" if first is None else first.target.url,
+        "title": _title(search, None if first is None else first.target.url),
         "headline": headline(search),
         "lines": lines,
         "validity": None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from msgspec import UNSET
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -78,7 +79,7 @@ def _race(comparison: Comparison, width: int) -> RenderableType:
 def render(result: LabResult, *, width: int = 80) -> RenderableType:
     """A result as something rich can print in `width` columns."""
     if result.race is not None:
-        return Group(_race(result.race, width), *_gates(result))
+        return Group(_race(result.race, width), *_gates(result), *_profiles(result))
     experiment = result.experiment
     form = f", {experiment.form} form" if experiment.form else ""
     parts: list[RenderableType] = [
@@ -106,6 +107,7 @@ def render(result: LabResult, *, width: int = 80) -> RenderableType:
         lines = result.benchstat.strip().splitlines()
         parts.append(_titled("benchstat", (Text(line, "dim") for line in lines)))
     parts += _gates(result)
+    parts += _profiles(result)
     if result.skipped:
         parts.append(
             _titled(
@@ -115,6 +117,21 @@ def render(result: LabResult, *, width: int = 80) -> RenderableType:
         )
     parts += [Text(""), _validity(result.validity)]
     return Group(*parts)
+
+
+def _profiles(result: LabResult) -> list[RenderableType]:
+    """What was profiled, which the report shows, and what was not and why."""
+    if result.profiles is UNSET:
+        return []
+    titles = view.lab_titles(result)
+    lines = [
+        Text(
+            f"{titles.get(each.arm, each.arm)}, {each.end}: {each.samples:,} samples, in the report"
+        )
+        for each in result.profiles.made
+    ]
+    lines += [Text(f"no profile: {why}", "yellow") for why in result.profiles.missing]
+    return [_titled("profiles", lines)]
 
 
 def _point(point: Point, width: int, *, alone: bool) -> list[RenderableType]:

@@ -126,6 +126,25 @@ def test_a_race_has_its_charts() -> None:
     assert list(drawn("race")) == ["ratios", "latency", "paired", "windows", "rate", "cpu", "bytes"]
 
 
+@pytest.mark.parametrize("name", ["strategies", "versions"])
+def test_intervals_of_a_sweep_have_room_between_the_axis_and_the_top(name: str) -> None:
+    """An interval that touches the axis looks as if it went on below it."""
+    for chart in drawn(name).values():
+        if not chart.name.startswith("sweep-"):
+            continue
+        ends = [row[end] for row in rows(chart) for end in ("low", "high") if row.get(end)]
+        (scale,) = [
+            channel["scale"]
+            for which, channel in channels(chart.spec)
+            if which == "y" and channel["field"] == "median" and "scale" in channel
+        ][:1]
+        low, high = scale["domain"]
+        assert high > max(ends), chart.name
+        assert low < min(ends), chart.name
+        # Logarithms of negative numbers there are none, and on a line times begin at nothing.
+        assert low > 0 if scale["type"] == "log" else low == 0, chart.name
+
+
 def test_charts_without_data_are_left_out() -> None:
     nothing: dict[str, object] = {"windows": [], "latency.service": None}
     alone = with_runs(races.race({"h1": 1.0}, blocks=1), lambda _: nothing)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 import io
+import math
 from dataclasses import replace as replace_observed
+from itertools import pairwise
+from typing import Any
 
 import altair as alt
 import pytest
@@ -20,6 +23,7 @@ from trilane.lab.model.comparison import Announced
 from trilane.lab.model.lab import LabResult, SweepKey, Swept
 from trilane.lab.model.validity import Reason, Validity
 from trilane.report import charts, html, maps, pages, tables, terminal
+from trilane.report.charts.heat import legend_ticks
 
 # Seconds of HTTP/2 and HTTP/3 where HTTP/1.1 takes one.
 NETWORKS = {
@@ -169,6 +173,34 @@ def test_the_chart_is_of_vega_lite_with_named_axes_and_stands_in_the_report() ->
         ("300ms", "3%"),
     }
     assert "map-h2-h1" in html.render(networks())
+
+
+def scale_of(chart: charts.Chart) -> dict[str, Any]:
+    """The colours of a map, and the ticks of its legend."""
+    colour: dict[str, Any] = chart.spec["layer"][0]["encoding"]["color"]["condition"]
+    return colour
+
+
+def test_all_maps_of_a_page_have_one_scale_of_colours() -> None:
+    two, three = (
+        scale_of(chart) for chart in charts.charts(networks()) if chart.name.startswith("map-")
+    )
+    # HTTP/2 takes three times as long on one network, HTTP/3 at most 2.5 times.
+    assert two["scale"]["domain"] == three["scale"]["domain"]
+    assert two["legend"]["values"] == three["legend"]["values"]
+    assert two["scale"]["domain"][2] > 2.9
+
+
+@pytest.mark.parametrize("most", [1.25, 1.4, 1.6, 2, 3, 5, 10, 40, 1000])
+def test_ticks_of_a_legend_have_room(most: float) -> None:
+    length = 200
+    ticks = legend_ticks(most, length)
+    assert 1 in ticks
+    assert len(ticks) >= 3
+    places = [length * (math.log(tick) / math.log(most) + 1) / 2 for tick in ticks]
+    widths = [7 * len(f"{tick:,g}") for tick in ticks]
+    for (left, right), (one, other) in zip(pairwise(places), pairwise(widths), strict=True):
+        assert right - left >= (one + other) / 2
 
 
 def test_the_verdict_counts_the_networks_on_which_each_arm_was_better() -> None:

@@ -8,6 +8,7 @@ import io
 import json
 import re
 
+import altair as alt
 import msgspec
 import pytest
 from jsonschema import Draft202012Validator
@@ -16,7 +17,8 @@ from rich.console import Console
 from synthetic import labs
 from synthetic.records import altered
 from trilane.lab.model.lab import LabResult
-from trilane.report import html, ledgers, strip, tables, terminal, view
+from trilane.lab.model.profile import Frame, Profile, Profiles
+from trilane.report import charts, html, ledgers, strip, tables, terminal, view
 
 EVIL = "<script>alert('&\"')</script>[bold]x[/bold]"
 ARMS = 12
@@ -217,3 +219,42 @@ def test_made_up_results_follow_the_schema(name: str, lab_schema: Draft202012Val
     made = bookstore() if name == "bookstore" else getattr(labs, name)()
     read_back = json.loads(msgspec.json.encode(made))
     assert [error.message[:200] for error in lab_schema.iter_errors(read_back)] == []
+
+
+def profiled() -> LabResult:
+    """The bookstore with a profile, and a reason why there is no other."""
+    frames = [
+        Frame(name="start", code="library", depth=0, start=0, samples=40),
+        Frame(name="main", code="program", depth=1, start=0, samples=40),
+        Frame(name="<script>alert(1)</script>", code="program", depth=2, start=0, samples=30),
+        Frame(name="sendto", code="kernel", depth=3, start=0, samples=10),
+    ]
+    arm = bookstore().points[0].comparison.arms[0].name
+    made = [Profile(arm=arm, end="client", samples=40, per_s=199, frames=frames)]
+    return altered(bookstore(), {"profiles": Profiles(made=made, missing=["perf is <gone>"])})
+
+
+def test_a_profile_is_a_flame_graph_in_the_report() -> None:
+    lab = profiled()
+    (chart,) = [each for each in charts.charts(lab) if each.name.startswith("flame-")]
+    alt.LayerChart.validate(chart.spec)
+    rows = chart.spec["data"]["values"]
+    # What all samples have in common but for the last of it is left out.
+    assert [(row["name"], row["depth"], row["from"], row["to"]) for row in rows] == [
+        ("main", 0, 0, 100),
+        ("<script>alert(1)</script>", 1, 0, 75),
+        ("sendto", 2, 0, 25),
+    ]
+    assert chart.spec["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["program", "kernel"]
+    page = html.render(lab)
+    assert f'id="chart-{chart.name}"' in page
+    assert "<script>alert(1)" not in page
+    assert "No profile: perf is &lt;gone&gt;" in page
+    shown = printed(lab, 120)
+    assert "client: 40 samples, in the report" in shown
+    assert "no profile: perf is <gone>" in shown
+
+
+def test_without_profiles_nothing_is_said_of_them() -> None:
+    assert "rofile" not in printed(bookstore(), 120)
+    assert 'id="profiles"' not in page()

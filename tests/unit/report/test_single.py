@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,46 @@ def test_the_slowest_are_told_apart_by_what_they_waited_for() -> None:
     page = single.render(made())
     assert "500 ms (timed out)" in page
     assert "0:3" in page
+
+
+def test_lines_that_lie_on_each_other_can_both_be_seen() -> None:
+    """The first byte of a small response is its last one, too."""
+    (chart,) = [each for each in single.charts(made()) if each.name == "distribution"]
+    dashes = chart.spec["encoding"]["strokeDash"]["scale"]
+    of = dict(zip(dashes["domain"], dashes["range"], strict=True))
+    assert dashes["domain"] == chart.spec["encoding"]["color"]["scale"]["domain"]
+    assert of["service"] == [1, 0] != of["first byte"]
+    # What is drawn later lies above.
+    assert dashes["domain"].index("service") < dashes["domain"].index("first byte")
+
+
+def test_legends_of_lines_break_where_a_page_is_narrow() -> None:
+    for chart in single.charts(made()):
+        for channel in legends(chart.spec):
+            if channel["type"] == "nominal":
+                assert "containerSize()" in channel["legend"]["columns"]["expr"], chart.name
+
+
+def test_the_title_of_the_slowest_fits_however_few_there_are() -> None:
+    """A title that is turned is as tall as it is long."""
+    chart = next(each for each in single.charts(made()) if each.name == "slowest")
+    axis = chart.spec["encoding"]["y"]["axis"]
+    assert axis["titleAngle"] == 0
+    assert axis["titleY"] < 0
+
+
+def test_wide_tables_name_their_cells_for_narrow_pages() -> None:
+    page = single.render(made())
+    (times,) = re.findall(r'<h2 id="times">.*?</table>', page, re.DOTALL)
+    assert 'class="plain numbers"' in times
+    names = re.findall(r"<td data-name=\"([^\"]+)\"", times)
+    assert names[:9] == ["count", "min", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9"]
+
+
+def test_a_page_is_called_by_what_came_of_it() -> None:
+    (title,) = re.findall(r"<title>(.*?)</title>", single.render(made()))
+    assert re.match(r"Trilane: [\d,]+ requests/s over HTTP/", title)
+    assert title.endswith(f"({made().target.url})")
 
 
 def test_a_long_run_is_drawn_by_fewer_points() -> None:

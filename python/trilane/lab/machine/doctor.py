@@ -6,11 +6,9 @@ Only what `trilane race` cannot do without makes the command fail.
 
 from __future__ import annotations
 
-import fcntl
 import importlib.metadata
 import platform
 import shutil
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from trilane.lab.machine import doctor_machine, doctor_tools
 from trilane.lab.machine.facts import facts
 from trilane.lab.machine.host import Check, Host
 from trilane.lab.model.documents import Json, machine_id
+from trilane.lab.storage.activity import is_going
 from trilane.lab.storage.store import write_text
 
 if TYPE_CHECKING:
@@ -29,10 +28,6 @@ if TYPE_CHECKING:
 SCHEMA = "trilane.doctor/1"
 _GIB, _MIB = 1 << 30, 1 << 20
 _LOW_DISK, _NO_DISK = 2 * _GIB, 64 * _MIB
-# A folder that says `running` and was not written to for this long belongs to a killed command.
-_SILENT_S = 600.0
-# What `lab.storage.journal` locks; that module needs packages which may be missing here.
-_LOCK = ".lock"
 # The distributions of the extra `trilane[lab]`, without which there is no statistics and no report.
 _LAB = ("numpy", "scipy", "altair", "vl-convert-python", "jinja2", "hdrhistogram", "msgspec")
 
@@ -94,7 +89,7 @@ def diagnose(state: Path, host: Host | None = None) -> Diagnosis:
     unfinished = [
         row
         for row in rows or ()
-        if row.status != "complete" and not _alive(state / "runs" / row.folder)
+        if row.status != "complete" and not is_going(state / "runs" / row.folder)
     ]
     return Diagnosis(checks, rows, unfinished, state, said)
 
@@ -173,36 +168,6 @@ def _unwritable(state: Path) -> str | None:
     except OSError as error:
         return error.strerror or str(error)
     return None
-
-
-def _alive(folder: Path) -> bool:
-    """Whether a command still works on a run that is not complete.
-
-    An experiment holds a lock while it runs; of a race only the time of its last file tells.
-    """
-    lock = folder / _LOCK
-    if lock.exists():
-        return _is_held(lock)
-    from trilane.lab.storage import runs  # noqa: PLC0415 - as the summaries
-
-    try:
-        if runs.read_manifest(folder).status != "running":
-            return False
-    except runs.BadRun:
-        # No manifest yet: a run that begins looks like this, for a few seconds.
-        pass
-    written = [folder, *(folder / name for name in ("manifest.json", "samples.jsonl", "runs"))]
-    latest = max((path.stat().st_mtime for path in written if path.exists()), default=0.0)
-    return time.time() - latest < _SILENT_S
-
-
-def _is_held(lock: Path) -> bool:
-    with lock.open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
 
 
 def _distribution(name: str) -> str | None:

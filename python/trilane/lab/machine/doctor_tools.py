@@ -53,6 +53,13 @@ _TOOLS = (
     Tool("Caddy", ("caddy",), ("version",), "a server for all three versions", "caddy"),
     Tool("strace", ("strace",), ("-V",), "system calls per request", "strace"),
     Tool(
+        "perf",
+        ("perf",),
+        ("--version",),
+        "flame graphs of --profile",
+        fix="sudo apt-get install linux-perf (Ubuntu: linux-tools-generic)",
+    ),
+    Tool(
         "Chromium",
         ("chromium", "chromium-browser", "google-chrome"),
         ("--version",),

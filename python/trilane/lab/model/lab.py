@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType, structs
 from trilane.lab.model.arm import TITLES, ArmName
 from trilane.lab.model.comparison import Comparison, Finding, Pair
 from trilane.lab.model.manifest import RACE
+from trilane.lab.model.profile import Profiles
 from trilane.lab.model.record import Count, PositiveAmount, Record, Share, SweepValue, Time
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.validity import Validity
@@ -254,6 +255,8 @@ class LabResult(Record, frozen=True):
     """What benchstat makes of the benchmarks' results, as text; absent where there are none, null
     where the tool did not run.
     """
+    profiles: Profiles | UnsetType = UNSET
+    """Where the processor time of both ends went; absent where nobody asked for it."""
 
     @classmethod
     def of_race(cls, comparison: Comparison) -> LabResult:

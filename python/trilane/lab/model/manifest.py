@@ -8,7 +8,7 @@ import msgspec
 
 from trilane.lab.model.arm import ENGINE
 from trilane.lab.model.comparison import Look
-from trilane.lab.model.record import Count, Positive, Record, Time
+from trilane.lab.model.record import Amount, Count, Positive, Record, Time
 from trilane.lab.model.revision import MeasuredRevision
 
 SCHEMA: Literal["trilane.manifest/2"] = "trilane.manifest/2"
@@ -58,6 +58,8 @@ class Manifest(Record, frozen=True, omit_defaults=False):
     """Of each point the number of the look, from 1, that ended it, null where none did; null while
     it runs and without `looks`.
     """
+    took_s: Amount | None = None
+    """Seconds that commands worked on it; null while one does, and where one was killed."""
 
     @property
     def clients_now(self) -> dict[str, str]:

@@ -14,8 +14,6 @@ from trilane.lab.model.documents import Json
 from trilane.lab.model.summary import ArmSummary, RunSummary
 
 SCHEMA = "trilane.history/1"
-# What a list of runs leaves out: the results of each, and how its summary was made.
-_LEFT_OUT = frozenset({"schema", "made_of", "machine_facts", "measures", "arms"})
 
 
 class NoHistory(ValueError):
@@ -149,13 +147,6 @@ def _revision(value: Value) -> Json:
     return {**told, "branch": revision.branch, "subject": revision.subject}
 
 
-def overview(summaries: Sequence[RunSummary]) -> Json:
-    """All runs, as `trilane.history/1` without a measure."""
-    told = [name for name in RunSummary.__struct_fields__ if name not in _LEFT_OUT]
-    runs = [{name: getattr(summary, name) for name in told} for summary in summaries]
-    return {"schema": SCHEMA, "runs": runs}
-
-
 def read(
     summaries: Sequence[RunSummary],
     experiment: str | None,
@@ -243,7 +234,9 @@ def _experiment(summaries: Sequence[RunSummary], asked: str | None) -> str:
         raise NoHistory("there is no run yet: make one with: trilane race")
     listed = ", ".join(sorted(known))
     if asked is None:
-        raise NoHistory(f"name one of the experiments that have run: {listed}")
+        raise NoHistory(
+            f"name one of the experiments that have run: {listed} (every run: trilane runs list)"
+        )
     raise NoHistory(f"no run of {asked!r}: these have run: {listed}")
 
 

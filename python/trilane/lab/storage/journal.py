@@ -26,10 +26,10 @@ from trilane.lab.model.record import Count, Record
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
 from trilane.lab.storage import store
+from trilane.lab.storage.activity import LOCK
 
 MANIFEST = "manifest.json"
 _JOURNAL = "samples.jsonl"
-_LOCK = ".lock"
 _MOMENT_S = 5.0
 _AGAIN_S = 0.05
 
@@ -121,7 +121,7 @@ class Journal:
         Raises:
             Busy: another process has it for longer than a moment.
         """
-        with open(self.folder / _LOCK, "w", encoding="ascii", opener=store.private) as file:
+        with open(self.folder / LOCK, "w", encoding="ascii", opener=store.private) as file:
             # A child of a process that was killed has the lock, too, until it has become the
             # program that it was to start.
             end = time.monotonic() + _MOMENT_S

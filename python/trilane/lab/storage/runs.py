@@ -21,7 +21,7 @@ from trilane import hiding
 from trilane.lab.model import comparison, lab
 from trilane.lab.model import manifest as kept
 from trilane.lab.model.comparison import Comparison, JudgedArm
-from trilane.lab.model.documents import Json
+from trilane.lab.model.documents import Json, machine_id
 from trilane.lab.model.lab import LabResult, Point
 from trilane.lab.model.manifest import Kind, Manifest, Status
 from trilane.lab.model.run import Run
@@ -137,6 +137,21 @@ def find(text: str, state: Path) -> Path:
     if exact is not None:
         return exact
     return _of_experiment(text, known) or _by_prefix(text, known, state)
+
+
+def took(state: Path, machine: str) -> dict[str, list[float]]:
+    """How many seconds complete runs took on a machine, by the fingerprints of their plans."""
+    found: dict[str, list[float]] = {}
+    for folder in folders(state):
+        try:
+            manifest = read_manifest(folder)
+        except BadRun:
+            continue
+        if manifest.status != "complete" or machine_id(manifest.machine) != machine:
+            continue
+        if manifest.fingerprint is not None and manifest.took_s is not None:
+            found.setdefault(manifest.fingerprint, []).append(manifest.took_s)
+    return found
 
 
 def write_result(folder: Path, result: LabResult) -> None:

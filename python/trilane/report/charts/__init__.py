@@ -11,6 +11,7 @@ from trilane.lab.model.lab import LabResult
 from trilane.report import palette, view
 from trilane.report.charts.bars import at_point, bars
 from trilane.report.charts.base import Chart
+from trilane.report.charts.flame import flames
 from trilane.report.charts.heat import heat
 from trilane.report.charts.latency import latency
 from trilane.report.charts.load import load
@@ -25,7 +26,16 @@ from trilane.report.view import Point
 # the tests check every kind of chart.
 _unchecked = debug_mode(False)
 
-__all__ = ["Chart", "Figures", "charts", "of_point", "of_sweep", "published", "together"]
+__all__ = [
+    "Chart",
+    "Figures",
+    "charts",
+    "of_point",
+    "of_sweep",
+    "profiles",
+    "published",
+    "together",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +89,27 @@ def of_sweep(lab: LabResult) -> Figures | None:
     return Figures("Sweep", [found[0], *bars], found[1:], "The other measures of the sweep")
 
 
+@_unchecked
+def profiles(lab: LabResult) -> Figures | None:
+    """Flame graphs; None where nothing was profiled."""
+    found = flames(lab)
+    return Figures("Profiles", found, []) if found else None
+
+
 def charts(lab: LabResult) -> list[Chart]:
     """Every figure of a result."""
     points = (figures for point in view.points(lab) for figures in of_point(point))
-    return together(published(lab), of_sweep(lab), points)
+    return together(published(lab), of_sweep(lab), points, profiles(lab))
 
 
-def together(beside: Chart | None, over: Figures | None, points: Iterable[Figures]) -> list[Chart]:
-    """Of a report the chart of published ratios, those over a sweep, and those of its points."""
-    groups = ([] if over is None else [over]) + list(points)
+def together(
+    beside: Chart | None,
+    over: Figures | None,
+    points: Iterable[Figures],
+    profiled: Figures | None,
+) -> list[Chart]:
+    """Of a report the chart of published ratios, those over a sweep, of points, and profiles."""
+    groups = [each for each in (over, *points, profiled) if each is not None]
     return ([] if beside is None else [beside]) + [
         chart for figures in groups for chart in (*figures.shown, *figures.folded)
     ]

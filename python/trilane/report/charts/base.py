@@ -25,7 +25,13 @@ PLAIN = ",.9~g"
 _LETTER = 7
 _SYMBOL = 30
 # Left of the plot, and so of the legend, for the labels of rows.
-_MARGIN = 190
+ROW_NAMES = 190
+# The same for the numbers of an axis and its title.
+_AXIS = 60
+# Beyond the ends of intervals, as a share of the height; and what a logarithmic height spans at
+# least.
+_ROOM = 0.04
+_WIDE = 8
 # In a row of a legend where no page gives the width.
 _COLUMNS = 3
 
@@ -102,18 +108,7 @@ class Look:
         return alt.Scale(domain=[hue.entry for hue in self._hues], range=values)
 
     def _legend(self) -> alt.Legend:
-        # The size of the place on the page, not that of the plot, which the legend itself changes.
-        entry = max(len(hue.entry) for hue in self._hues) * _LETTER + _SYMBOL
-        return alt.Legend(
-            orient="top",
-            symbolOpacity=1,
-            title=None,
-            labelLimit=280,
-            columns=alt.ExprRef(
-                "isFinite(containerSize()[0]) ? "
-                f"max(1, floor((containerSize()[0] - {_MARGIN}) / {entry})) : {_COLUMNS}"
-            ),
-        )
+        return legend([hue.entry for hue in self._hues], margin=ROW_NAMES)
 
 
 def _label(arm: JudgedArm) -> str:
@@ -166,9 +161,23 @@ def data(rows: Iterable[Json]) -> alt.Chart:
     return alt.Chart(alt.Data(values=list(rows)))
 
 
-def legend() -> alt.Legend:
-    """A legend above the chart, whose entries say what it is of."""
-    return alt.Legend(orient="top", title=None, labelLimit=280, symbolOpacity=1)
+def legend(entries: Iterable[str], margin: int = _AXIS) -> alt.Legend:
+    """A legend above the chart, in as many columns as its place on the page has room for.
+
+    `margin`: pixels left of the plot.
+    """
+    widest = max(map(len, entries), default=0) * _LETTER + _SYMBOL
+    return alt.Legend(
+        orient="top",
+        symbolOpacity=1,
+        title=None,
+        labelLimit=280,
+        # The size of the place on the page, not that of the plot, which the legend itself changes.
+        columns=alt.ExprRef(
+            "isFinite(containerSize()[0]) ? "
+            f"max(1, floor((containerSize()[0] - {margin}) / {widest})) : {_COLUMNS}"
+        ),
+    )
 
 
 def parts(arms: Sequence[JudgedArm]) -> list[list[JudgedArm]]:
@@ -223,6 +232,15 @@ def log_ticks(low: float, high: float) -> list[float]:
     digits = (1, 2, 5) if high / low < 200 else (1,)
     steps = [digit * 10.0**power for power in range(-9, 10) for digit in digits]
     return [round(step, 9) for step in steps if low <= step <= high]
+
+
+def height_scale(ends: Sequence[float], *, log: bool) -> alt.Scale:
+    """A scale upwards with room beyond the ends of intervals, which else would touch the axis."""
+    low, high = min(ends), max(ends)
+    if not log:
+        return alt.Scale(type="linear", domain=[0, high * (1 + _ROOM)], nice=True)
+    room = max(high / low, _WIDE) ** _ROOM
+    return alt.Scale(type="log", domain=[low / room, high * room], nice=False)
 
 
 def scaled(rows: Iterable[Json], unit: str, keys: Sequence[str]) -> tuple[list[Json], str]:

@@ -14,6 +14,8 @@ from trilane.report.charts.base import GREY, Chart, data, plain, ratio_ticks, sp
 _ROW = 56
 # Half of a colour scale at least, so that a difference that means little looks like little.
 _LEAST = 1.25
+# Pixels: of the legend's colours, of a digit, and between two ticks at least.
+_LEGEND, _DIGIT, _GAP = 200, 7, 8
 _PALE, _DARK = "#f4f4f4", "#1a1d21"
 _WORSE, _BETTER = "#d95f0e", "#2b6cb0"
 # Findings of which a colour would say too much.
@@ -26,16 +28,37 @@ _SETTINGS = {"rtt": "round-trip time", "loss": "packets lost", "rate": "rate of 
 
 def heat(lab: LabResult) -> list[Chart]:
     """A chart for each pair of arms; none where the sweep is not over networks."""
-    return [_heat(lab, found) for found in maps.maps(lab)]
+    found = maps.maps(lab)
+    known = [cell.ratio for each in found for cell in each.cells.values() if cell and cell.ratio]
+    # One scale for all: the same colour means the same ratio on the whole page.
+    most = max([_LEAST, *(max(ratio, 1 / ratio) for ratio in known)])
+    return [_heat(lab, each, most) for each in found]
+
+
+def legend_ticks(most: float, length: float) -> list[float]:
+    """Round ratios from 1/`most` to `most` with room for their texts along so many pixels."""
+    ticks = ratio_ticks(1 / most, most)
+    kept = [1.0]
+    for side in ([t for t in ticks if t > 1], [t for t in reversed(ticks) if t < 1]):
+        last = 1.0
+        for tick in side:
+            room = length * abs(math.log(tick / last)) / (2 * math.log(most))
+            if room >= (_width(tick) + _width(last)) / 2 + _GAP:
+                kept.append(tick)
+                last = tick
+    return sorted(kept)
+
+
+def _width(tick: float) -> float:
+    """Pixels of a tick's text."""
+    return _DIGIT * len(f"{tick:,g}")
 
 
 def _called(setting: str) -> str:
     return _SETTINGS.get(setting, setting)
 
 
-def _heat(lab: LabResult, found: maps.Map) -> Chart:
-    known = [cell.ratio for cell in found.cells.values() if cell is not None and cell.ratio]
-    most = max([_LEAST, *(max(ratio, 1 / ratio) for ratio in known)])
+def _heat(lab: LabResult, found: maps.Map, most: float) -> Chart:
     rows = [
         {
             "row": row,
@@ -45,7 +68,9 @@ def _heat(lab: LabResult, found: maps.Map) -> Chart:
             "interval": f"{formatting.times(cell.low)}–{formatting.times(cell.high)}",
             "finding": FINDINGS[cell.finding],
             "claimed": cell.finding not in _UNCLAIMED,
-            "strong": abs(math.log(cell.ratio)) > 0.6 * math.log(most),
+            # Orange is light enough for dark ink up to its end.
+            "strong": (cell.ratio > 1) == (found.better == "higher")
+            and abs(math.log(cell.ratio)) > 0.7 * math.log(most),
         }
         for (row, column), cell in found.cells.items()
         if cell is not None and cell.ratio and cell.low is not None and cell.high is not None
@@ -82,9 +107,9 @@ def _heat(lab: LabResult, found: maps.Map) -> Chart:
                 scale=alt.Scale(type="log", domain=[1 / most, 1, most], range=colours),
                 legend=alt.Legend(
                     orient="top",
-                    values=ratio_ticks(1 / most, most),
+                    values=legend_ticks(most, _LEGEND),
                     format=",~g",
-                    gradientLength=200,
+                    gradientLength=_LEGEND,
                 ),
             ),
             alt.value(GREY),

@@ -9,6 +9,7 @@ import altair as alt
 from trilane.lab.model.documents import Json
 from trilane.report import palette, view
 from trilane.report.charts.base import (
+    ROW_NAMES,
     Chart,
     Look,
     data,
@@ -147,7 +148,7 @@ def _rows(look: Look, bands: dict[str, list[Band]], key: str) -> Chart:
         shape=alt.Shape(
             "percentile:N",
             scale=alt.Scale(domain=shown, range=["circle", "square", "triangle-up", "diamond"]),
-            legend=legend(),
+            legend=legend(shown, ROW_NAMES),
         ),
         tooltip=_tooltip(),
     )

@@ -15,7 +15,16 @@ from trilane.lab.model.documents import Json
 from trilane.lab.model.measures import CAPACITY
 from trilane.quantity import SECONDS
 from trilane.report import palette, view
-from trilane.report.charts.base import GREY, PLAIN, Chart, data, legend, log_ticks, spec
+from trilane.report.charts.base import (
+    GREY,
+    PLAIN,
+    Chart,
+    data,
+    height_scale,
+    legend,
+    log_ticks,
+    spec,
+)
 from trilane.report.view import Point
 
 _WIDE = 8
@@ -68,6 +77,7 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
     times = [row["latency"] for row in rows]
     across = max(rates) / min(rates) >= _WIDE
     tall = max(times) / min(times) >= _WIDE
+    limits = _limits(series)
     rate = alt.X(
         "rate:Q",
         title="load: requests/s asked for",
@@ -81,7 +91,7 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
     latency = alt.Y(
         "latency:Q",
         title="latency (ms)",
-        scale=alt.Scale(type="log", nice=False) if tall else alt.Scale(zero=True),
+        scale=height_scale([*times, *(each["limit"] for each in limits)], log=tall),
         axis=alt.Axis(format=",~g", values=log_ticks(min(times), max(times)))
         if tall
         else alt.Axis(format=PLAIN),
@@ -89,7 +99,7 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
     colour = alt.Color(
         "arm:N",
         scale=alt.Scale(domain=[s.name for s in series], range=[s.colour for s in series]),
-        legend=legend(),
+        legend=legend(s.name for s in series),
     )
     names = [name for name in _DASHES if any(row["quantile"] == name for row in rows)]
     lines = (
@@ -102,7 +112,7 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
             strokeDash=alt.StrokeDash(
                 "quantile:N",
                 scale=alt.Scale(domain=names, range=[_DASHES[name] for name in names]),
-                legend=legend(),
+                legend=legend(names),
             ),
         )
     )
@@ -116,7 +126,7 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
             shape=alt.Shape(
                 "held:N",
                 scale=alt.Scale(domain=[_HELD, _MISSED], range=["circle", "cross"]),
-                legend=legend(),
+                legend=legend([_HELD, _MISSED]),
             ),
             tooltip=[
                 alt.Tooltip("arm:N"),
@@ -129,7 +139,7 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
             ],
         )
     )
-    layers = [*_intervals(series, colour), *_limits(series), lines, points]
+    layers = [*_intervals(series, colour), *_limit_lines(limits), lines, points]
     bands = any(one.low is not None and one.high is not None for one in series)
     return Chart(
         f"{key}load",
@@ -137,7 +147,7 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
         "Each point is a run: its latency from when requests were due. Lines: medians of the runs "
         "at a rate. "
         + ("Bands: 95 % interval of the highest rate that holds. " if bands else "")
-        + ("Dashed across: what is asked of a latency. " if _limits(series) else "")
+        + ("Dashed across: what is asked of a latency. " if limits else "")
         + ("Log scales." if across and tall else "Log scale." if across or tall else ""),
         spec(alt.layer(*layers), 340),
     )
@@ -211,16 +221,19 @@ def _intervals(series: Sequence[Series], colour: alt.Color) -> list[alt.Chart]:
     ]
 
 
-def _limits(series: Sequence[Series]) -> list[alt.Chart]:
-    """What is asked of the latencies, as lines."""
+def _limits(series: Sequence[Series]) -> list[Json]:
+    """What is asked of the latencies."""
     goals = dict.fromkeys(
         goal for one in series for search in one.searches for goal in search.goals
     )
-    limits = [
+    return [
         {"goal": goal, "limit": float(match[2]) * SECONDS[match[3]] * 1e3}
         for goal in goals
         if (match := _LIMIT.fullmatch(goal))
     ]
+
+
+def _limit_lines(limits: Sequence[Json]) -> list[alt.Chart]:
     if not limits:
         return []
     return [

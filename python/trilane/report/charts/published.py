@@ -9,6 +9,7 @@ from trilane.lab.model.lab import LabResult
 from trilane.report import labels, view
 from trilane.report.charts.base import (
     GREY,
+    ROW_NAMES,
     Chart,
     data,
     legend,
@@ -53,12 +54,12 @@ def published(lab: LabResult) -> Chart | None:
         color=alt.Color(
             "who:N",
             scale=alt.Scale(domain=[_THEIRS, _OURS], range=["#d97f14", "#3f87c8"]),
-            legend=legend(),
+            legend=legend([_THEIRS, _OURS], ROW_NAMES),
         ),
         shape=alt.Shape(
             "who:N",
             scale=alt.Scale(domain=[_THEIRS, _OURS], range=["diamond", "circle"]),
-            legend=legend(),
+            legend=legend([_THEIRS, _OURS], ROW_NAMES),
         ),
         tooltip=[alt.Tooltip("what:N", title="ratio"), alt.Tooltip("who:N"), *ratio_tips()],
     )

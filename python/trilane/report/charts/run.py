@@ -24,7 +24,13 @@ _CLIENT, _SERVER = "client", "server"
 _SLOWEST = 20
 # Steps of `Window.latencies` in a decade.
 _STEPS = 10
+# Pixels of the names of the slowest requests.
+_ROW_NAMES = 96
 _LEAST_MS = 1e-3
+# Of distributions that often lie on one drawn before: of short responses the first byte is the last
+# one, too, and what was queued is most of what waited.
+_SOLID = [1, 0]
+_DASHES = {"first byte": [6, 5], "queued": [2, 3], "late": [8, 3, 2, 3], "failed": [3, 6]}
 _PARTS = ("before its first byte", "to the head of the response", "to its end")
 
 
@@ -219,6 +225,11 @@ def distribution(run: Run) -> Chart | None:
                 axis=alt.Axis(format=",~g", values=log_ticks(low, high)),
             ),
             color=_colour(names),
+            strokeDash=alt.StrokeDash(
+                "kind:N",
+                scale=alt.Scale(domain=names, range=[_DASHES.get(n, _SOLID) for n in names]),
+                legend=legend(names),
+            ),
             tooltip=[
                 alt.Tooltip("kind:N"),
                 alt.Tooltip("percentile:N"),
@@ -305,10 +316,20 @@ def slowest(run: Run) -> Chart | None:
                 "place:N",
                 title="request, and when it began",
                 sort=list(dict.fromkeys(row["place"] for row in rows)),
-                axis=alt.Axis(domain=False, ticks=False, labelLimit=200),
+                axis=alt.Axis(
+                    domain=False,
+                    ticks=False,
+                    labelLimit=200,
+                    # Across: upwards it is taller than a chart of few requests.
+                    titleAngle=0,
+                    titleAlign="left",
+                    titleX=-_ROW_NAMES,
+                    titleY=-6,
+                ),
             ),
             alt.X("time:Q", title="time (ms)", axis=alt.Axis(format=PLAIN)),
-            color=_colour(names),
+            # Between them is the title of the rows.
+            color=_colour(names, offset=26),
             order=alt.Order("order:Q"),
             tooltip=[
                 alt.Tooltip("place:N", title="request"),
@@ -371,11 +392,15 @@ def _time(field: str, end: float) -> alt.X:
     )
 
 
-def _colour(names: Sequence[str]) -> alt.Color:
+def _colour(names: Sequence[str], *, offset: int | None = None) -> alt.Color:
+    """Colours of kinds; `offset`: pixels between their legend and the plot."""
+    entries = legend(names)
+    if offset is not None:
+        entries.offset = offset
     return alt.Color(
         "kind:N",
         scale=alt.Scale(domain=list(names), range=list(palette.ARMS[: len(names)])),
-        legend=legend(),
+        legend=entries,
     )
 
 
@@ -413,7 +438,7 @@ def _lines(
                 domain=names,
                 range=[colours.get(n, palette.ARMS[place]) for place, n in enumerate(names)],
             ),
-            legend=legend(),
+            legend=legend(names),
         ),
     )
     tips = [

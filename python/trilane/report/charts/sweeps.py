@@ -15,6 +15,7 @@ from trilane.report.charts.base import (
     Chart,
     Look,
     data,
+    height_scale,
     interval,
     interval_tips,
     log_ticks,
@@ -96,7 +97,7 @@ def _sweep(
     height = alt.Y(
         "median:Q",
         title=formatting.headed(measure.label, unit),
-        scale=alt.Scale(type="log" if tall else "linear", nice=not tall),
+        scale=height_scale(ends, log=tall),
         axis=alt.Axis(format=",~g", values=log_ticks(min(ends), max(ends)))
         if tall
         else alt.Axis(format="~s"),
