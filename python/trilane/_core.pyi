@@ -38,6 +38,7 @@ __all__ = [
     "is_public_suffix",
     "is_secret",
     "main",
+    "make_cluster_identity",
     "network_rtt",
     "revision",
     "version",
@@ -69,6 +70,16 @@ def main(argv: Sequence[str], pages: _Pages | None = None) -> int:
     `pages` is what `load --html` uses: `check(file)` before anything is sent, and then
     `write(result, file)`, where `result` is the JSON of a run or of a search. What they raise is
     told, and ends the command with exit code 1.
+    """
+
+def make_cluster_identity(folder: PathLike[str]) -> None:
+    """Make a cluster's certificate, `cluster.pem`, and its key, `cluster-key.pem`, in `folder`.
+
+    The certificate is its own authority, for all processes of the cluster. Those that are there are
+    kept unless they do not go together, or the certificate ends within 30 days.
+
+    Raises:
+        OSError: the folder cannot be written.
     """
 
 def completions(shell: str, also: str) -> str:

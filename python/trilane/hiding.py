@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from trilane import _core
@@ -29,6 +31,35 @@ def text(text: str) -> str:
 def command(words: Iterable[str]) -> str:
     """A command line as a shell takes it, without its secrets."""
     return shlex.join(map(text, words))
+
+
+def aside(words: Sequence[str], file: Path) -> list[str]:
+    """Arguments of `trilane load` whose secret header fields stand in `file`, and not among them.
+
+    Other users of the machine see the command lines of processes. Without such fields there is no
+    file.
+    """
+    kept: list[str] = []
+    secrets: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            kept += [word, *rest]
+            break
+        field = _header(word, rest)
+        if field is None:
+            kept.append(word)
+        elif _is_secret(field):
+            if not secrets:
+                kept += ["-H", f"@{file}"]
+            secrets.append(field)
+        else:
+            kept += ["-H", field]
+    if secrets:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as out:
+            out.writelines(f"{field}\n" for field in secrets)
+    return kept
 
 
 def document(value: Any, key: str = "") -> Any:
@@ -59,6 +90,29 @@ def has_hidden(value: Any) -> bool:
             return any(map(has_hidden, value.values()))
         case _:
             return False
+
+
+def _header(word: str, rest: Iterator[str]) -> str | None:
+    """The field that begins with a word of a command line, if one does."""
+    if word in {"-H", "--header"}:
+        return next(rest, "")
+    for flag in ("--header=", "-H=", "-H"):
+        if word.startswith(flag):
+            return word.removeprefix(flag)
+    return None
+
+
+def _is_secret(field: str) -> bool:
+    """Whether the value of a field is a secret that stands there, and can stand in a file."""
+    name, colon, value = field.partition(":")
+    return (
+        bool(colon)
+        and _core.is_secret(name.strip())
+        and not field.startswith("@")
+        and not _REFERENCE.search(value)
+        # Refused where the field is read; in a file it would be two.
+        and len(field.splitlines()) == 1
+    )
 
 
 def _body(encoded: str) -> str:

@@ -17,8 +17,10 @@ from peers.authority import Authority
 from peers.clusters import TRILANE, Cluster
 from peers.counted import Counted
 from peers.process import wait_until
-from trilane.cluster import agent, files, relay
+from trilane import _core
+from trilane.cluster import agent, connecting, files, relay
 from trilane.cluster.agent import Order, Preparation, Ready, Refused
+from trilane.cluster.connecting import ClusterFailed, Tls
 from trilane.cluster.deal import Share
 from trilane.lab.processes import supervisor
 
@@ -111,10 +113,23 @@ def test_a_port_that_is_taken_is_told() -> None:
     )
 
 
-def test_a_cluster_is_started_with_workers_and_says_what_to_type(counted: Counted) -> None:
+def test_a_cluster_is_started_with_workers_and_says_what_to_type(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     argv = [*TRILANE, "cluster", "start", "--workers", "2", "-t", "1", "--port", "0"]
     with supervisor.started(argv, pipes=True) as child:
         address = child.read_line("its address", LIMIT_S).decode().split()[2].rstrip(",")
+        assert address.startswith("tls://")
+        assert (tmp_path / "trilane" / "cluster-key.pem").stat().st_mode & 0o777 == 0o600
+        # Other users of this machine reach it, and have another certificate or none.
+        theirs = tmp_path / "theirs"
+        _core.make_cluster_identity(theirs)
+        certificate = theirs / "cluster.pem"
+        strangers = Tls(certificate, certificate, theirs / "cluster-key.pem").security()
+        for known, security in ((address.replace("tls", "tcp"), None), (address, strangers)):
+            with pytest.raises(ClusterFailed, match="is no scheduler of Dask, or"):
+                connecting.knock(known, security)
         typed = child.read_line("what to type", LIMIT_S).decode()
         assert typed.endswith(f"trilane load --cluster {address} URL")
         loading = Cluster.load_at(address, "-n", "20", "-c", "2", "--warmup", "0s", counted.url)
@@ -133,7 +148,7 @@ class Prepared:
         self.name = told["name"]
         self.run = uuid.uuid4().hex
         key = bytes(32)
-        reference = client.run_on_scheduler(relay.begin, self.run, client.id, key, 0, 1)
+        reference = client.run_on_scheduler(relay.begin, self.run, client.id, key, 0, [b"one"])
         self.preparation = Preparation(
             self.run, {self.address: 0}, reference, key, {"a file": b"content"}, LIMIT_S
         )
@@ -141,7 +156,7 @@ class Prepared:
         assert isinstance(ready, Ready)
         arguments = ["-n", "20", "-c", "1", "--warmup", "0s", url]
         start = time.time_ns() - ready.offset.offset + 5 * 10**9
-        self.order = Order(self.run, 0, arguments, {}, Share(0, 1), 1, start)
+        self.order = Order(self.run, 0, b"one", arguments, {}, Share(0, 1), 1, start)
 
     def carry_out(self, order: Order) -> tuple[bytes, bytes]:
         """As Dask does it: the same function with the same order."""
@@ -228,7 +243,11 @@ def certificates(authority: Authority) -> list[str]:
     ]
 
 
-def test_a_cluster_with_tls(authority: Authority, counted: Counted, tmp_path: Path) -> None:
+def test_a_cluster_with_tls(
+    authority: Authority, counted: Counted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # There are no files of one's own there.
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with Cluster(certificates(authority)) as cluster:
         assert cluster.address.startswith("tls://")
         cluster.worker("one")

@@ -105,7 +105,7 @@ MAPPED = {
         "grpc://{plain} --service trilane.library.v1.Library"
     ),
     r"--workers 4": "--workers 2",
-    r"tcp://(127\.0\.0\.1|10\.0\.0\.1):8786": "{scheduler}",
+    r"t(?:cp|ls)://(127\.0\.0\.1|10\.0\.0\.1):8786": "{scheduler}",
     r" --port 8080( --tls-port 8443)?": "",
     r"10\.0\.0\.1 --workers 0": "127.0.0.1 --workers 0",
     # What is at the reader's: processes, programs, runs.
@@ -282,7 +282,7 @@ class Terminal:
             env=self.env,
         )
         self.staying.append(process)
-        if found := re.search(r"tcp://[\d.]+:\d+", log.read_text()):
+        if found := re.search(r"t(?:cp|ls)://[\d.]+:\d+", log.read_text()):
             self.places["scheduler"] = found[0]
 
     def ends(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +44,8 @@ def test_nothing_of_a_race_has_its_secrets(
     wanted: Callable[..., Wanted], said: Said, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("FAKE_LOAD", "{}")
+    log = tmp_path.parent / f"{tmp_path.name}-log"
+    monkeypatch.setenv("FAKE_LOG", str(log))
     asked = wanted(url=URL, load=FLAGS)
     asked = replace(asked, command=("trilane", "race", URL, *FLAGS))
     made = study.run(asked, said.watcher())
@@ -64,6 +67,12 @@ def test_nothing_of_a_race_has_its_secrets(
         assert CANARY not in text, file
         assert file.stat().st_mode & 0o077 == 0, file
     assert made.folder.stat().st_mode & 0o777 == 0o700
+    # Nor have the command lines of its children, which others see, those of fields.
+    for line in log.read_text().splitlines():
+        words = json.loads(line)
+        fields = [words[n + 1] for n, word in enumerate(words) if word == "-H"]
+        assert [field[0] for field in fields] == ["@", "x"], fields
+        assert fields[1] == "x-token: ${TOKEN}"
     # What it takes to run it again is not there.
     with pytest.raises(CannotRun, match="its secrets were not kept"):
         from_manifest(runs.read_manifest(made.folder), tmp_path)

@@ -101,13 +101,14 @@ class Cluster:
     """`trilane cluster start` without workers, and workers of their own. A context manager."""
 
     def __init__(self, flags: Sequence[str] = ()) -> None:
-        """`flags` are of all of its commands, as those for TLS."""
+        """`flags` are of all of its commands, as those for TLS; without them it has no TLS."""
         self._flags = list(flags)
         self._stack = contextlib.ExitStack()
         self.workers: dict[str, Worker] = {}
 
     def __enter__(self) -> Self:
-        argv = [*TRILANE, "cluster", "start", "--workers", "0", "--port", "0", *self._flags]
+        argv = [*TRILANE, "cluster", "start", "--workers", "0", "--port", "0"]
+        argv += self._flags or ["--insecure"]
         self.scheduler = self._started(argv)
         self.address = _line(self.scheduler).split()[2].rstrip(",")
         return self

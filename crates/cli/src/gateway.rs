@@ -39,6 +39,7 @@ pub(crate) fn run(args: &GatewayArgs) -> u8 {
     }
     let config = Config {
         forwarding: Some(forwarded.forwarding),
+        warn: Some(|text| tell(format_args!("trilane gateway: warning: {text}"))),
         ..args.listen.config()
     };
     let served = args

@@ -62,6 +62,10 @@ pub(crate) struct ListenArgs {
     /// Ask clients to leave after N requests on a connection (connection: close, GOAWAY)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     keepalive_requests: Option<u64>,
+    /// Connections that one caller (IP address) may have at a time; more are closed [default: half of all that there
+    /// may be with --upstream, no bound without]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    connections_per_caller: Option<u32>,
     /// Let pages of this origin call and read the answers (CORS), such as https://app.example; * for all
     /// (repeatable)
     #[arg(long, value_name = "ORIGIN")]
@@ -112,6 +116,7 @@ impl ListenArgs {
             names: self.name.clone(),
             streams: self.h2_streams,
             keepalive_requests: self.keepalive_requests,
+            connections_per_caller: self.connections_per_caller.map(|most| most as usize),
             cors_origins: self.cors_origin.clone(),
             allow_hosts: self.allow_host.clone(),
             ..Config::default()

@@ -51,6 +51,7 @@ pub(crate) fn run(args: &ServeArgs) -> u8 {
     };
     let config = Config {
         forwarding,
+        warn: Some(|text| tell(format_args!("trilane serve: warning: {text}"))),
         early_data: args.early_data,
         quic_congestion: match args.quic_congestion {
             Controller::Cubic => Congestion::Cubic,

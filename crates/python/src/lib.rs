@@ -3,11 +3,11 @@
 //! Documentation for Python lives in `python/trilane/_core.pyi`; `stubtest` keeps the two alike.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use psl::Psl;
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use trilane_cli::Pages;
 
@@ -21,8 +21,8 @@ mod _core {
 
     #[pymodule_export]
     use super::{
-        check_goals, completions, for_terminal, is_public_suffix, is_secret, main, network_rtt,
-        without_secrets,
+        check_goals, completions, for_terminal, is_public_suffix, is_secret, main,
+        make_cluster_identity, network_rtt, without_secrets,
     };
 
     #[pymodule_export]
@@ -91,6 +91,13 @@ fn completions(shell: &str, also: &str) -> PyResult<String> {
 #[pyfunction]
 fn check_goals(goals: Vec<String>) -> PyResult<()> {
     trilane_cli::check_goals(&goals).map_err(PyValueError::new_err)
+}
+
+/// Makes the certificate of a cluster, and its key, in a state folder that has none.
+#[pyfunction]
+fn make_cluster_identity(py: Python<'_>, folder: PathBuf) -> PyResult<()> {
+    py.detach(|| trilane_cli::make_cluster_identity(&folder))
+        .map_err(|error| PyOSError::new_err(error.to_string()))
 }
 
 /// Whether anybody may register names below `name`.

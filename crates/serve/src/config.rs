@@ -62,6 +62,12 @@ pub struct Config {
     /// and all addresses: a request for another host is answered with 421, lest a page have its own name lead
     /// here (DNS rebinding). `*.shop.example` stands for all names below, `*` for all. Default: none.
     pub allow_hosts: Vec<String>,
+    /// Connections that one caller, by its IP address (of IPv6, the first 64 bits), may have at a time: more are
+    /// closed. Default: half of what the process may have with [`Self::forwarding`], no bound otherwise. Over QUIC
+    /// it holds for each worker, and half of what that may have is the most.
+    pub connections_per_caller: Option<usize>,
+    /// Told what an operator should know while it serves, a line each. Default: nobody is.
+    pub warn: Option<fn(&str)>,
     /// Services of others that are served too, by calling them where they are. Default: none.
     pub forwarding: Option<Forwarding>,
 }
@@ -181,6 +187,8 @@ impl Default for Config {
             chain_size: None,
             cors_origins: Vec::new(),
             allow_hosts: Vec::new(),
+            connections_per_caller: None,
+            warn: None,
             forwarding: None,
         }
     }

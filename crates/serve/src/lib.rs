@@ -47,6 +47,7 @@ mod value;
 mod wait;
 mod worker;
 
+pub use certificate::make_cluster_identity;
 pub use config::{Config, Congestion, Error, Forwarding};
 pub use cost::{Cost, Counts};
 pub use server::{Addresses, Server, Switch};

@@ -14,6 +14,7 @@ use trilane_grpc::Schema;
 use crate::{
     Config, Cost, Counts, Error, Forwarding, ServiceConfig,
     app::{self, App, Cors, Hosts},
+    caller::{Connections, Crowded},
     certificate::Identity,
     cost::{self, Tally},
     library::Library,
@@ -23,7 +24,7 @@ use crate::{
     services::Services,
     tcp, tls,
     upstream::Upstreams,
-    worker::{Accept, Signal, Worker},
+    worker::{Accept, MAX_QUIC_CONNECTIONS, Signal, Worker},
 };
 
 /// More threads than this is a slip of the finger.
@@ -78,7 +79,9 @@ impl Server {
             None => (false, Services::library()),
             Some(forwarding) => (forwarding.alone, Services::of(forwarding)?),
         };
-        let descriptors = Arc::new(Semaphore::new(net::raise_file_limit()));
+        let for_clients = net::raise_file_limit();
+        let descriptors = Arc::new(Semaphore::new(for_clients));
+        let bounds = Bounds::new(&config, for_clients);
         // Who waits for the ports finds the certificate authority there.
         let identity = Identity::load(&config)?;
         let certified = identity.names();
@@ -108,12 +111,14 @@ impl Server {
             tls: None,
             doors: doors.clone(),
             descriptors: descriptors.clone(),
+            connections: bounds.tcp.clone(),
         });
         accepts[1 % config.threads].push(Accept {
             listener: sockets.https,
             tls: Some(tcp_tls),
             doors,
             descriptors,
+            connections: bounds.tcp.clone(),
         });
 
         let forwarding = config.forwarding.as_ref();
@@ -155,6 +160,7 @@ impl Server {
                 alone,
                 Hosts::new(&config.allow_hosts, &certified)?,
                 Cors::new(&config.cors_origins)?,
+                bounds.quic(),
             );
             server.switch.apps.push(app.clone());
             let worker = Worker {
@@ -248,6 +254,34 @@ impl Server {
             // A worker that panicked has been reported by the panic itself.
             let _ = thread.join();
         }
+    }
+}
+
+/// How many connections one caller may have.
+struct Bounds {
+    /// Those of all workers; `None` where there is no bound.
+    tcp: Option<Arc<Connections>>,
+    most: usize,
+    crowded: Arc<Crowded>,
+}
+
+impl Bounds {
+    fn new(config: &Config, for_clients: usize) -> Self {
+        let crowded = Crowded::new(config.warn);
+        let others = config.forwarding.as_ref().map(|_| for_clients.div_ceil(2));
+        let most = config.connections_per_caller.or(others);
+        Self {
+            tcp: most.map(|most| Connections::new(most, crowded.clone())),
+            most: most.unwrap_or(usize::MAX),
+            crowded,
+        }
+    }
+
+    /// Those of one worker.
+    fn quic(&self) -> Option<Arc<Connections>> {
+        let most = self.most.min(MAX_QUIC_CONNECTIONS / 2);
+        let bounded = self.tcp.is_some();
+        bounded.then(|| Connections::new(most, self.crowded.clone()))
     }
 }
 

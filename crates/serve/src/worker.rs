@@ -18,7 +18,7 @@ use quinn::{
 use rustls::{ServerConfig, crypto::aws_lc_rs};
 use tokio::{
     runtime,
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
+    sync::{Semaphore, mpsc, watch},
     time,
 };
 use tokio_rustls::TlsAcceptor;
@@ -26,13 +26,14 @@ use tokio_rustls::TlsAcceptor;
 use crate::{
     Error,
     app::App,
+    caller::{Connections, Share},
     connection::{Connection, HANDSHAKE_TIMEOUT, Tls},
     h3,
     tcp::{self, EarlyTls},
 };
 
 /// QUIC connections per worker. TCP has the limit on open files; UDP needs its own.
-const MAX_QUIC_CONNECTIONS: usize = 1 << 14;
+pub(crate) const MAX_QUIC_CONNECTIONS: usize = 1 << 14;
 /// How long a listener rests when the process is out of file descriptors.
 const ACCEPT_REST: Duration = Duration::from_millis(50);
 /// How long the last packets of closed QUIC connections may take.
@@ -52,8 +53,7 @@ pub(crate) struct Arrival {
     stream: TcpStream,
     peer: SocketAddr,
     tls: Option<Arc<ServerConfig>>,
-    /// Given back when the connection has ended.
-    descriptor: OwnedSemaphorePermit,
+    share: Share,
 }
 
 /// A listening socket, and the doors of all workers to deal its connections to.
@@ -63,6 +63,8 @@ pub(crate) struct Accept {
     pub(crate) doors: Vec<mpsc::UnboundedSender<Arrival>>,
     /// One for each connection that there may be; more wait to be accepted.
     pub(crate) descriptors: Arc<Semaphore>,
+    /// Those of each caller, where they are bounded.
+    pub(crate) connections: Option<Arc<Connections>>,
 }
 
 pub(crate) struct Worker {
@@ -232,6 +234,13 @@ impl Accept {
                     continue;
                 }
             };
+            let admission = match &self.connections {
+                Some(connections) => match connections.admit(peer) {
+                    Some(admission) => Some(admission),
+                    None => continue,
+                },
+                None => None,
+            };
             let _ = stream.set_nodelay(true);
             if let Some(door) = doors.next() {
                 // A worker that has left takes no more connections.
@@ -239,7 +248,7 @@ impl Accept {
                     stream,
                     peer,
                     tls: self.tls.clone(),
-                    descriptor,
+                    share: Share::new(Some(descriptor), admission),
                 });
             }
         }
@@ -270,7 +279,7 @@ async fn serve_tcp(
         return;
     };
     let Some(config) = arrival.tls else {
-        let caller = app.count_connection(arrival.peer, Some(arrival.descriptor));
+        let caller = app.count_connection(arrival.peer, arrival.share);
         let connection = Connection::new(caller, None, limit, None);
         return tcp::serve(stream, connection, app, builders, signal).await;
     };
@@ -281,7 +290,7 @@ async fn serve_tcp(
         };
         let tls = describe(stream.session());
         let early = Some(stream.handshaking());
-        let caller = app.count_connection(arrival.peer, Some(arrival.descriptor));
+        let caller = app.count_connection(arrival.peer, arrival.share);
         let connection = Connection::new(caller, Some(tls), limit, early);
         return tcp::serve(stream, connection, app, builders, signal).await;
     }
@@ -290,7 +299,7 @@ async fn serve_tcp(
         return;
     };
     let tls = describe(stream.get_ref().1);
-    let caller = app.count_connection(arrival.peer, Some(arrival.descriptor));
+    let caller = app.count_connection(arrival.peer, arrival.share);
     let connection = Connection::new(caller, Some(tls), limit, None);
     tcp::serve(stream, connection, app, builders, signal).await;
 }
@@ -352,22 +361,34 @@ impl ConnectionIdGenerator for SteeredIds {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use super::*;
+    use tokio::{io::AsyncReadExt as _, net};
 
-    #[tokio::test]
-    async fn no_more_connections_are_accepted_than_there_are_descriptors() {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    use super::*;
+    use crate::caller::Crowded;
+
+    fn accept(
+        descriptors: &Arc<Semaphore>,
+        connections: Option<Arc<Connections>>,
+    ) -> (Accept, SocketAddr, mpsc::UnboundedReceiver<Arrival>) {
+        let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
-        let descriptors = Arc::new(Semaphore::new(2));
-        let (door, mut arrivals) = mpsc::unbounded_channel();
-        let (_signal, watcher) = watch::channel(Signal::Serve);
+        let port = listener.local_addr().unwrap().port();
+        let (door, arrivals) = mpsc::unbounded_channel();
         let accept = Accept {
             listener,
             tls: None,
             doors: vec![door],
             descriptors: descriptors.clone(),
+            connections,
         };
+        (accept, (Ipv4Addr::LOCALHOST, port).into(), arrivals)
+    }
+
+    #[tokio::test]
+    async fn no_more_connections_are_accepted_than_there_are_descriptors() {
+        let descriptors = Arc::new(Semaphore::new(2));
+        let (accept, address, mut arrivals) = accept(&descriptors, None);
+        let (_signal, watcher) = watch::channel(Signal::Serve);
         tokio::spawn(accept.run(watcher));
         let clients: Vec<_> = (0..3)
             .map(|_| TcpStream::connect(address).unwrap())
@@ -380,6 +401,33 @@ mod tests {
         drop(first);
         let third = arrivals.recv().await.unwrap();
         assert_eq!(third.peer, clients[2].local_addr().unwrap());
+    }
+
+    #[tokio::test]
+    async fn one_caller_leaves_descriptors_to_others() {
+        let descriptors = Arc::new(Semaphore::new(4));
+        let connections = Connections::new(2, Crowded::new(None));
+        let (accept, address, mut arrivals) = accept(&descriptors, Some(connections));
+        let (_signal, watcher) = watch::channel(Signal::Serve);
+        tokio::spawn(accept.run(watcher));
+        let mut greedy = Vec::new();
+        for _ in 0..5 {
+            greedy.push(net::TcpStream::connect(address).await.unwrap());
+        }
+        let (first, _second) = (arrivals.recv().await, arrivals.recv().await);
+        for closed in &mut greedy[2..] {
+            assert_eq!(closed.read(&mut [0]).await.unwrap(), 0);
+        }
+        // Another machine of the loopback network.
+        let socket = net::TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, 2], 0).into()).unwrap();
+        let other = socket.connect(address).await.unwrap();
+        let arrived = arrivals.recv().await.unwrap();
+        assert_eq!(arrived.peer, other.local_addr().unwrap());
+        drop(first);
+        let again = net::TcpStream::connect(address).await.unwrap();
+        let arrived = arrivals.recv().await.unwrap();
+        assert_eq!(arrived.peer, again.local_addr().unwrap());
     }
 
     #[test]

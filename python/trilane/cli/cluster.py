@@ -23,14 +23,15 @@ cluster_app = typer.Typer(
 START_HELP = """Start a scheduler and workers on this machine, until Ctrl-C.
 
 It prints what to type for a load, and for workers on other machines. Any cluster of Dask will do as
-well (docs/cluster.md). Without --cluster-tls-*, whoever reaches the port can run programs as you:
-so it listens on 127.0.0.1, which every user of this machine reaches, and elsewhere only with
---insecure."""
+well (docs/cluster.md). Who takes part has to show a certificate: without --cluster-tls-* that of
+cluster.pem and cluster-key.pem in the state folder, which are made once and which only you can
+read. With --insecure, whoever reaches the port can run programs as you."""
 
 WORKER_HELP = """Let this machine take part, until Ctrl-C: a worker for the scheduler at ADDRESS.
 
 It offers the CPUs of this machine; --label gives it names by which loads and experiments choose
-workers. Whoever reaches the scheduler can run programs on it as you."""
+workers. Whoever can use the scheduler can run programs on it as you. For tls:// it shows the
+certificate of the state folder, as trilane cluster start does, or that of --cluster-tls-*."""
 
 Port = Annotated[str, typer.Option(metavar="PORT", help="Of the scheduler; 0: any.")]
 Threads = Annotated[
@@ -68,7 +69,7 @@ def start(  # noqa: PLR0913, PLR0917 - one parameter per flag
     insecure: Annotated[
         bool,
         typer.Option(
-            "--insecure", help="Let whoever reaches --host run programs as you, without TLS."
+            "--insecure", help="Without TLS: let whoever reaches --host run programs as you."
         ),
     ] = False,
 ) -> int:
@@ -92,7 +93,7 @@ def start(  # noqa: PLR0913, PLR0917 - one parameter per flag
 
 
 def worker(
-    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="As tcp://host:8786.")],
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="As tls://host:8786.")],
     name: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Its name in results. [default: this machine's]"),

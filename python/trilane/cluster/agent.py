@@ -92,6 +92,8 @@ class Order:
 
     run: str
     index: int
+    token: bytes = field(repr=False)
+    """By which the scheduler knows whose frames come: no other worker is told."""
     arguments: Sequence[str] = field(repr=False)
     """Of `trilane load`, as typed."""
     variables: Mapping[str, str] = field(repr=False)
@@ -221,7 +223,7 @@ def _carry_out(order: Order, worker: Worker) -> Frame:
             supervisor.started(
                 command, pipes=True, environment=_alone(), ends_with_stdin=True
             ) as child,
-            Sender(order.run, order.index, worker) as sender,
+            Sender(order.run, order.token, worker) as sender,
         ):
             child.write_line(json.dumps(share).encode(), _STARTS_S)
             return _watched(child, sender, prepared.lease, worker)

@@ -20,8 +20,12 @@ from distributed.comm.addressing import get_address_host_port
 from distributed.comm.core import connect as comm_connect
 from distributed.security import Security
 
+from trilane.lab.storage import store
+
 DEFAULT_PORT = 8786
 """Dask's."""
+CERTIFICATE, KEY = "cluster.pem", "cluster-key.pem"
+"""Files of the state folder by which a user's processes know each other (`Tls.own`)."""
 
 _LOGGERS = ("distributed", "tornado", "asyncio")
 _SCHEMES = ("tcp", "tls")
@@ -47,6 +51,12 @@ class Tls:
     ca: Path
     cert: Path
     key: Path
+
+    @classmethod
+    def own(cls) -> Tls:
+        """This user's, of `trilane cluster start`: the certificate is its own authority."""
+        folder = store.state_folder()
+        return cls(folder / CERTIFICATE, folder / CERTIFICATE, folder / KEY)
 
     def security(self) -> Security:
         """As Dask takes it, for each of its parts.
@@ -146,7 +156,7 @@ def connect(address: str, tls: Tls | None, limit_s: float) -> Client:
         ClusterFailed: there is none at the address.
     """
     known = parsed(address, tls=tls is not None)
-    security = _security(known, tls)
+    security = security_of(known, tls)
     knock(known, security)
     try:
         with warnings.catch_warnings():
@@ -176,16 +186,27 @@ def quiet() -> Iterator[None]:
             logger.disabled = False
 
 
-def _security(address: str, tls: Tls | None) -> Security | None:
+def security_of(address: str, tls: Tls | None) -> Security | None:
+    """How a scheduler at a parsed address is spoken to.
+
+    At `tls://` that is by this user's own files, unless `tls` or Dask's configuration names others.
+
+    Raises:
+        ClusterFailed: there are none.
+    """
     if tls is not None:
         return tls.security()
-    if address.startswith("tls:") and not dask.config.get("distributed.comm.tls.ca-file"):
+    if not address.startswith("tls:") or dask.config.get("distributed.comm.tls.ca-file"):
+        return None
+    own = Tls.own()
+    if not own.key.is_file():
         raise ClusterFailed(
-            f"{address} needs --cluster-tls-ca, --cluster-tls-cert and --cluster-tls-key "
-            "(or Dask's configuration of them)",
+            f"{address} needs --cluster-tls-ca, --cluster-tls-cert and --cluster-tls-key, Dask's "
+            f"configuration of them, or {CERTIFICATE} and {KEY} of the machine of `trilane cluster "
+            f"start` in {own.key.parent}",
             2,
         )
-    return None
+    return own.security()
 
 
 def _short(error: BaseException) -> str:

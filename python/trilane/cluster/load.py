@@ -7,15 +7,18 @@ import contextlib
 import json
 import os
 import signal
+import tempfile
 import threading
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import distributed
 
+from trilane import hiding
 from trilane.cluster import agent, connecting, files, frames, relay
 from trilane.cluster.agent import Identity, Order, Preparation, Ready
 from trilane.cluster.collecting import Collection, SchedulerLost
@@ -173,6 +176,11 @@ class Cluster:
 
     def _load(self, argv: Sequence[str], *, shown: bool) -> tuple[int, bytes]:
         """Exit code and stdout of the process that gathers."""
+        with tempfile.TemporaryDirectory(prefix="trilane-") as folder:
+            return self._gathered(hiding.aside(argv, Path(folder, "fields")), shown=shown)
+
+    def _gathered(self, argv: Sequence[str], *, shown: bool) -> tuple[int, bytes]:
+        """The same of arguments that others may see."""
         places = self.places()
         self._check_identities(places)
         plan = _described(argv, sum(place.cores for place in places))
@@ -184,7 +192,8 @@ class Cluster:
         except files.BadFiles as error:
             raise ClusterFailed(str(error)) from error
         run = uuid.uuid4().hex
-        with self._relayed(run, places, contents) as (readies, took_s):
+        tokens = [os.urandom(_KEY_BYTES) for _ in places]
+        with self._relayed(run, places, contents, tokens) as (readies, took_s):
             gather = [*PROGRAM, "--cluster-gather", *argv]
             with (
                 supervisor.started(gather, fed=True, shown=shown, ends_with_stdin=True) as child,
@@ -199,6 +208,7 @@ class Cluster:
                         Order(
                             run,
                             index,
+                            tokens[index],
                             argv,
                             plan.variables,
                             share,
@@ -277,13 +287,17 @@ class Cluster:
 
     @contextlib.contextmanager
     def _relayed(
-        self, run: str, places: Sequence[Place], contents: dict[str, bytes]
+        self,
+        run: str,
+        places: Sequence[Place],
+        contents: dict[str, bytes],
+        tokens: Sequence[bytes],
     ) -> Iterator[tuple[list[Ready], float]]:
         """The workers have prepared, within `seconds`; all of it ends with the context."""
         key = os.urandom(_KEY_BYTES)
         began = time.monotonic()
         reference = self._run_on_scheduler(
-            relay.begin, run, self.client.id, key, self._clock_port, len(places)
+            relay.begin, run, self.client.id, key, self._clock_port, tokens
         )
         if not isinstance(reference, relay.Reference):
             raise ClusterFailed(f"the scheduler cannot tell the time: {reference}")

@@ -18,6 +18,7 @@ from multiprocessing import resource_tracker
 from dask.system import CPU_COUNT
 from distributed import LocalCluster, Nanny
 
+from trilane import _core
 from trilane.cluster import connecting
 from trilane.cluster.connecting import ClusterFailed, Tls
 
@@ -38,13 +39,14 @@ def start(
 ) -> int:
     """Run a scheduler and workers until a signal comes; the exit code.
 
-    Without `tls` it listens where other machines reach it only with `insecure`.
+    Without `tls` it has this user's own certificate, or none where it may be `insecure`.
 
     Raises:
         ClusterFailed: they do not start.
     """
-    security = None if tls is None else tls.security()
-    reachable = None if tls is not None else _reachable(host, insecure=insecure)
+    own = None if tls is not None or insecure else _own_tls()
+    shown = tls or own
+    security = None if shown is None else shown.security()
     with connecting.quiet(), _ending() as told:
         try:
             with _shielded():
@@ -65,11 +67,13 @@ def start(
         with cluster:
             address = cluster.scheduler_address
             files = "" if tls is None else _typed(tls)
-            if reachable is not None:
-                _warn(reachable)
+            if shown is None:
+                _warn(_reachable(host))
             _say(f"scheduler at {address}, workers on this machine: {workers}; Ctrl-C ends it")
             _say(f"for a load:                   trilane load --cluster {address}{files} URL")
             _say(f"for a worker on each machine: trilane cluster worker {address}{files}")
+            if own is not None and not _is_own(host):
+                _say(f"on other machines, first:     {_copied(own)}")
             told.wait()
     return 0
 
@@ -89,13 +93,10 @@ def work(
         ClusterFailed: it cannot join, or the scheduler was lost.
     """
     known = connecting.parsed(address, tls=tls is not None)
-    security = None if tls is None else tls.security()
+    security = connecting.security_of(known, tls)
     connecting.knock(known, security)
-    if tls is None:
-        _warn(
-            "without --cluster-tls-ca, -cert and -key, whoever reaches this worker or its "
-            "scheduler can run programs as you"
-        )
+    if known.startswith("tcp:"):
+        _warn("without TLS, whoever reaches this worker or its scheduler can run programs as you")
     cores = threads or CPU_COUNT
     called = name or socket.gethostname()
 
@@ -138,25 +139,32 @@ def work(
     return 0
 
 
-def _reachable(host: str, *, insecure: bool) -> str:
-    """Who can run programs here without TLS.
+def _own_tls() -> Tls:
+    """This user's own files, which are made where there are none.
 
     Raises:
-        ClusterFailed: other machines can, and nobody said that they may.
+        ClusterFailed: they cannot be.
     """
-    if not _is_own(host):
-        if not insecure:
-            raise ClusterFailed(
-                f"--host {host}: without TLS, whoever reaches the port can run programs as you: "
-                "type --cluster-tls-ca, --cluster-tls-cert and --cluster-tls-key (docs/cluster.md),"
-                " or --insecure where only you reach it",
-                2,
-            )
-        return f"whoever reaches {host} can run programs as you: nobody is asked for a certificate"
-    return (
-        "every user of this machine can run programs as you until it ends: on one that you share, "
-        "type --cluster-tls-ca, --cluster-tls-cert and --cluster-tls-key"
-    )
+    own = Tls.own()
+    try:
+        _core.make_cluster_identity(own.key.parent)
+    except OSError as error:
+        raise ClusterFailed(
+            f"no certificate for the cluster: {error}; type --cluster-tls-ca, --cluster-tls-cert "
+            "and --cluster-tls-key, or --insecure where only you reach it"
+        ) from error
+    return own
+
+
+def _copied(own: Tls) -> str:
+    """What to do so that other machines have the files."""
+    return f"copy {own.cert} and {own.key} to ~/.local/state/trilane there"
+
+
+def _reachable(host: str) -> str:
+    """Who can run programs here without TLS."""
+    who = "every user of this machine" if _is_own(host) else f"whoever reaches {host}"
+    return f"{who} can run programs as you: --insecure asks nobody for a certificate"
 
 
 def _is_own(host: str) -> bool:

@@ -28,6 +28,8 @@ HELD_BYTES = 64 << 20
 TAKEN_BYTES = 8 << 20
 """What the coordinator takes at once at most, beside one frame."""
 
+Sent = tuple[bytes, bytes]
+"""Kind and content of a frame, as its worker sends it."""
 Relayed = tuple[int, bytes, bytes]
 """Index of the worker, kind and content of a frame."""
 
@@ -44,12 +46,16 @@ class Reference:
 class Relay(SchedulerPlugin):
     """One run, in the scheduler's process."""
 
-    def __init__(self, run: str, client: str, clock_of_run: Clock, workers: int) -> None:
-        """`client` is the coordinator's, by Dask's id; of `workers` frames are taken."""
+    def __init__(self, run: str, client: str, clock_of_run: Clock, tokens: Sequence[bytes]) -> None:
+        """`client` is the coordinator's, by Dask's id.
+
+        `tokens` has of each worker, in their order, what only that one is told: by it the relay
+        knows whose frames come, whatever is said of that.
+        """
         self.name = _name(run)
         self.clock = clock_of_run
         self._client = client
-        self._workers = workers
+        self._indexes = {token: index for index, token in enumerate(tokens)}
         self._frames: deque[Relayed] = deque()
         self._bytes = 0
         self._came = asyncio.Event()
@@ -86,16 +92,22 @@ class Relay(SchedulerPlugin):
         self._room.set()
         self.clock.close()
 
-    async def put(self, frames: Sequence[Relayed]) -> None:
-        """Take frames of a worker; waits while there is no room."""
+    async def put(self, token: bytes, frames: Sequence[Sent]) -> bool:
+        """Take frames of the worker that has the token; waits while there is no room.
+
+        Whether the run goes on, and has that worker.
+        """
+        index = self._indexes.get(token)
+        if index is None:
+            return False
         while self._bytes >= HELD_BYTES and not self._ended:
             self._room.clear()
             await self._room.wait()
         if not self._ended:
-            taken = [frame for frame in frames if 0 <= frame[0] < self._workers]
-            self._frames.extend(taken)
-            self._bytes += sum(len(content) for _, _, content in taken)
+            self._frames.extend((index, kind, content) for kind, content in frames)
+            self._bytes += sum(len(content) for _, content in frames)
             self._came.set()
+        return not self._ended
 
     async def take(self, limit_s: float) -> dict[str, Any]:
         """What there is for the coordinator, who waits up to `limit_s` seconds for frames."""
@@ -123,18 +135,23 @@ _RELAYS: dict[str, Relay] = {}
 
 
 def begin(
-    run: str, client: str, key: bytes, port: int, workers: int, dask_scheduler: Scheduler
+    run: str,
+    client: str,
+    key: bytes,
+    port: int,
+    tokens: Sequence[bytes],
+    dask_scheduler: Scheduler,
 ) -> Reference:
     """Begin to relay; runs in the scheduler's process. `port` is the clock's, by UDP (0: any).
 
-    The clock listens where the scheduler does, for `workers` of them.
+    The clock listens where the scheduler does, for as many workers as there are tokens (`Relay`).
 
     Raises:
         OSError: the UDP port cannot be had.
     """
     where = {_host(listener.listen_address) for listener in dask_scheduler.listeners}
     host = where.pop() if len(where) == 1 else ""
-    relay = Relay(run, client, Clock(key, port, host=host, workers=workers), workers)
+    relay = Relay(run, client, Clock(key, port, host=host, workers=len(tokens)), tokens)
     dask_scheduler.add_plugin(relay, name=relay.name)
     dask_scheduler.handlers.update(_HANDLERS)
     _RELAYS[relay.name] = relay
@@ -164,12 +181,10 @@ def _name(run: str) -> str:
     return f"trilane-{run}"
 
 
-async def _send(run: str, frames: Sequence[Relayed]) -> bool:
-    """A worker's: whether the run still goes on."""
+async def _send(run: str, token: bytes, frames: Sequence[Sent]) -> bool:
+    """A worker's: whether the run still goes on, and has it."""
     relay = _RELAYS.get(_name(run))
-    if relay is not None:
-        await relay.put(frames)
-    return relay is not None
+    return relay is not None and await relay.put(token, frames)
 
 
 async def _take(run: str, limit_s: float, stop: bool) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, Self
 from distributed import Worker
 
 from trilane.cluster.frames import Frame
+from trilane.cluster.relay import Sent
 
 HELD_BYTES = 64 << 20
 """What waits in a worker at most, beside one frame."""
@@ -24,9 +25,10 @@ class Sender:
     So a scheduler that is slow gets fewer messages, not more.
     """
 
-    def __init__(self, run: str, index: int, worker: Worker) -> None:
+    def __init__(self, run: str, token: bytes, worker: Worker) -> None:
+        """`token` is what the relay knows the sender by."""
         self._run = run
-        self._index = index
+        self._token = token
         self._worker = worker
         self._waiting: list[Frame] = []
         self._sending: list[Frame] = []
@@ -75,18 +77,20 @@ class Sender:
                 if self._closed:
                     return
                 self._sending, self._waiting = self._waiting, []
-                relayed = [(self._index, frame.kind, frame.content) for frame in self._sending]
-            if not self._accepted(relayed):
+                sent = [(frame.kind, frame.content) for frame in self._sending]
+            if not self._accepted(sent):
                 with self._changed:
                     self.failed.set()
                     self._changed.notify_all()
                 return
 
-    def _accepted(self, relayed: list[tuple[int, bytes, bytes]]) -> bool:
+    def _accepted(self, frames: list[Sent]) -> bool:
         """Whether the scheduler took them; it may make us wait, while the coordinator is slow."""
 
         async def send() -> Any:
-            return await self._worker.scheduler.trilane_send(run=self._run, frames=relayed)
+            return await self._worker.scheduler.trilane_send(
+                run=self._run, token=self._token, frames=frames
+            )
 
         # That of Tornado wraps one of asyncio.
         loop: Any = self._worker.loop

@@ -17,6 +17,7 @@ from peers import embedded, grpc_scripted
 from peers.grpc_chaos import GRPC
 from peers.grpc_scripted import Call, Scripted, text
 from peers.peer import Peer
+from peers.process import find
 from repository import native
 from trilane.client import AsyncClient
 
@@ -36,6 +37,7 @@ service Echo {
   rpc Watch(Line) returns (stream Line) { option (google.api.http) = { get: "/watch/{text}" }; }
 }
 """
+BASH = find("bash", "it is part of every system")
 GRPC_WEB = "application/grpc-web+proto"
 MISDIRECTED, UNSUPPORTED, FORBIDDEN = 421, 415, 403
 PAGE = "https://app.example"
@@ -234,6 +236,27 @@ def test_one_caller_has_so_many_calls_at_a_time(own: Own, files: tuple[str, ...]
             for call in held:
                 call.result(PATIENCE_S)
             assert said_by(web) == "a"
+
+
+def test_one_caller_leaves_connections_to_others(own: Own, files: tuple[str, ...]) -> None:
+    # Of 256 descriptors 64 are the gateway's own.
+    limited = [BASH, "-c", 'ulimit -n 256 && exec "$@"', "-", native()]
+    with named("a") as (server,), contextlib.ExitStack() as stack:
+        peer = own(
+            lambda folder: embedded.start(limited, folder, gateway_to=[server.url], flags=files)
+        )
+        where = urlsplit(peer.bases["h1"])
+        address = (where.hostname, where.port)
+        greedy = [
+            stack.enter_context(socket.create_connection(address, timeout=PATIENCE_S))
+            for _ in range(200)
+        ]
+        assert all(raw.recv(1) == b"" for raw in greedy[96:])
+        with socket.create_connection(address, PATIENCE_S, ("127.0.0.2", 0)) as other:
+            other.sendall(b"GET /say/x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert other.recv(4096).startswith(b"HTTP/1.1 200")
+        told = "127.0.0.1 has 96 connections, the most that one caller may have"
+        assert peer.process.log.read_text().count(told) == 1
 
 
 # Servers.

@@ -22,6 +22,8 @@ use crate::tell;
 /// An upstream is asked no more often than this: a server that ends each connection would be asked for
 /// ever.
 const REST: Duration = Duration::from_secs(1);
+/// How many times other services are read until they are read alike twice in a row.
+const READS: usize = 5;
 
 /// What asks the upstreams again.
 pub(crate) struct Reread {
@@ -168,9 +170,11 @@ impl Reread {
         hung_up: bool,
     ) -> Result<Option<String>, PlanError> {
         let address = &self.args.upstream[number];
-        let schema = self
-            .args
-            .describe(address, &self.args.source(), &self.files)?;
+        let describe = || {
+            let source = self.args.source();
+            self.args.describe(address, &source, &self.files)
+        };
+        let schema = settled(&self.schemas[number], describe)?;
         let config = match hung_up {
             true => self.args.config()?,
             false => self.config.clone(),
@@ -200,6 +204,26 @@ impl Turn {
     }
 }
 
+/// What `describe` reads: as before, or the same twice in a row. Reflection is several calls, and a server whose
+/// services change between them answers some as it was and some as it is.
+fn settled(
+    before: &Schema,
+    mut describe: impl FnMut() -> Result<Schema, PlanError>,
+) -> Result<Schema, PlanError> {
+    let mut known = files_of(before);
+    for _ in 0..READS {
+        let schema = describe()?;
+        let files = files_of(&schema);
+        if files == known {
+            return Ok(schema);
+        }
+        known = files;
+    }
+    Err(PlanError::Environment(format!(
+        "they were read {READS} times, and were others each time"
+    )))
+}
+
 fn later(time: Option<Duration>) -> Option<Instant> {
     Instant::now().checked_add(time?)
 }
@@ -210,4 +234,44 @@ fn files_of(schema: &Schema) -> BTreeMap<String, Vec<u8>> {
     files
         .map(|file| (file.name().to_owned(), file.encode_to_vec()))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(services: &[&str]) -> Schema {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = services.iter().map(|name| {
+            let path = folder.path().join(format!("{name}.proto"));
+            let text = format!(
+                r#"syntax = "proto3"; package {name}; message M {{}} service S {{ rpc R(M) returns (M); }}"#
+            );
+            std::fs::write(&path, text).unwrap();
+            path
+        });
+        Schema::from_proto(&paths.collect::<Vec<_>>(), &[]).unwrap()
+    }
+
+    #[test]
+    fn services_that_change_while_they_are_read_are_read_again() {
+        let before = of(&["old", "both"]);
+        // Listed as it was, described as it is.
+        let reads = [of(&["both"]), of(&["both", "new"]), of(&["both", "new"])];
+        let mut left = reads.iter();
+        let read = settled(&before, || Ok(left.next().unwrap().clone())).unwrap();
+        assert_eq!(services_of(&read), ["both.S", "new.S"]);
+        assert!(left.next().is_none());
+
+        let mut left = [before.clone()].into_iter();
+        let read = settled(&before, || Ok(left.next().unwrap())).unwrap();
+        assert_eq!(files_of(&read), files_of(&before));
+
+        let mut turns = [of(&["both"]), of(&["new"])].into_iter().cycle();
+        let error = settled(&before, || Ok(turns.next().unwrap())).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "they were read 5 times, and were others each time"
+        );
+    }
 }

@@ -32,10 +32,7 @@ use http::{
     request::Parts,
 };
 use hyper::body::Body;
-use tokio::{
-    sync::OwnedSemaphorePermit,
-    time::{sleep, timeout},
-};
+use tokio::time::{sleep, timeout};
 
 pub(crate) use answer::Answer;
 pub(crate) use cors::Cors;
@@ -46,7 +43,7 @@ pub(crate) use route::is_page;
 
 use crate::{
     SERVER_NAME,
-    caller::{Caller, Callers},
+    caller::{Caller, Callers, Connections, Share},
     connection::{Connection, PATIENCE},
     cost::Tally,
     rest::{self, Gateway},
@@ -75,6 +72,8 @@ pub(crate) struct App {
     calls_alone: bool,
     hosts: Hosts,
     callers: Callers,
+    /// Those over QUIC, where the connections of a caller are bounded.
+    quic: Option<Arc<Connections>>,
     /// The origins whose pages may read answers.
     cors: Option<Cors>,
 }
@@ -87,6 +86,7 @@ impl App {
         calls_alone: bool,
         hosts: Hosts,
         cors: Option<Cors>,
+        quic: Option<Arc<Connections>>,
     ) -> Arc<Self> {
         let alt_svc = HeaderValue::from_str(&format!("h3=\":{tls_port}\"; ma=86400"))
             .expect("a number between quotes is a field value");
@@ -99,18 +99,24 @@ impl App {
             calls_alone,
             hosts,
             callers: Callers::default(),
+            quic,
             cors,
         })
     }
 
-    /// Counts a connection on which requests may come, and says whose it is. `descriptor` is kept with it.
-    pub(crate) fn count_connection(
-        &self,
-        peer: SocketAddr,
-        descriptor: Option<OwnedSemaphorePermit>,
-    ) -> Caller {
+    /// Counts a connection on which requests may come, and says whose it is. `share` is kept with it.
+    pub(crate) fn count_connection(&self, peer: SocketAddr, share: Share) -> Caller {
         self.tally.count_connection();
-        self.callers.of(peer, descriptor)
+        self.callers.of(peer, share)
+    }
+
+    /// The same of a connection over QUIC; `None` where its caller has as many as it may.
+    pub(crate) fn count_quic(&self, peer: SocketAddr) -> Option<Caller> {
+        let admission = match &self.quic {
+            Some(connections) => Some(connections.admit(peer)?),
+            None => None,
+        };
+        Some(self.count_connection(peer, Share::new(None, admission)))
     }
 
     /// Ends what would go on for ever.

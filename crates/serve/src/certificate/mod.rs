@@ -10,6 +10,7 @@
 
 mod authority;
 mod chain;
+mod cluster;
 
 use std::{
     collections::BTreeSet,
@@ -33,6 +34,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem:
 use x509_parser::{extensions::GeneralName, parse_x509_certificate};
 
 use self::authority::Stored;
+pub use self::cluster::make_cluster_identity;
 use crate::{Config, Error, state::State};
 
 const AUTHORITY: &str = "ca.pem";

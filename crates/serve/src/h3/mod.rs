@@ -73,8 +73,13 @@ pub(crate) async fn serve(
         proof.prove();
     }
     let handshaking = Arc::new(AtomicBool::new(rest.is_some()));
+    let Some(caller) = app.count_quic(quic.remote_address()) else {
+        let code = Code::H3_EXCESSIVE_LOAD.value() as u32;
+        quic.close(code.into(), b"too many connections of one address");
+        return;
+    };
     let connection = Connection::new(
-        app.count_connection(quic.remote_address(), None),
+        caller,
         Some(describe(&quic)),
         limit,
         early_data.then(|| handshaking.clone()),

@@ -438,7 +438,10 @@ mod tests {
     use tonic::Code;
 
     use super::*;
-    use crate::{InProcess, Limits, Place, Upstream, caller::Callers};
+    use crate::{
+        InProcess, Limits, Place, Upstream,
+        caller::{Callers, Share},
+    };
 
     /// A service that answers nothing.
     #[derive(Clone)]
@@ -469,7 +472,7 @@ mod tests {
         let upstreams = Upstreams::new(&[upstream], limits, None).unwrap();
         let (_signal, watcher) = watch::channel(Signal::Serve);
         let rpc = Rpc::new(None, upstreams, &Services::library(), watcher).unwrap();
-        let caller = Callers::default().of(([127, 0, 0, 1], 1).into(), None);
+        let caller = Callers::default().of(([127, 0, 0, 1], 1).into(), Share::default());
         let mut request = Request::new(Body::empty());
         *request.uri_mut() = format!("/{LIBRARY}/{method}").parse().unwrap();
         let start = Instant::now();

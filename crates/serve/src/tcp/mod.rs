@@ -33,7 +33,7 @@ use tokio::{
 
 use self::content::Content;
 pub(crate) use self::early::EarlyTls;
-use self::socket::Socket;
+use self::socket::{End, Socket};
 use crate::{
     app::{Answer, App, BoxError, Reply, handle},
     connection::{ABSENCE, Connection, MAX_HEAD, PATIENCE},
@@ -214,8 +214,8 @@ async fn keep<I: Stream>(
 /// has left would go on until something is sent to it.
 #[derive(Default)]
 struct Watch {
-    /// When it is given up that has closed its direction, and how far the connection had got before.
-    absence: Option<(Pin<Box<time::Sleep>>, u64)>,
+    /// What was seen of it, when it is given up for that, and how far the connection had got before.
+    absence: Option<(End, Pin<Box<time::Sleep>>, u64)>,
 }
 
 impl Watch {
@@ -232,14 +232,18 @@ impl Watch {
             self.absence = None;
             return Poll::Pending;
         }
-        match ready!(socket.poll_end(cx)) {
-            Ok(()) => {}
-            Err(_) => return Poll::Ready(()),
-        }
+        let Ok(end) = ready!(socket.poll_end(cx)) else {
+            return Poll::Ready(());
+        };
+        let patience = match end {
+            End::Ended => ABSENCE,
+            End::Unseen => PATIENCE,
+        };
+        self.absence.take_if(|(seen, ..)| *seen != end);
         loop {
             let progress = connection.progress();
-            let begin = || (Box::pin(time::sleep(ABSENCE)), progress);
-            let (absence, before) = self.absence.get_or_insert_with(begin);
+            let begin = || (end, Box::pin(time::sleep(patience)), progress);
+            let (_, absence, before) = self.absence.get_or_insert_with(begin);
             ready!(absence.as_mut().poll(cx));
             if *before == progress {
                 return Poll::Ready(());

@@ -22,8 +22,17 @@ const GATHERED: usize = 16 << 10;
 /// What a peer that we are done with still sends is read, and thrown away, in such pieces.
 const PIECE: usize = 16 << 10;
 /// The most that is read of a peer that we are not ready for, such as its next requests. Behind more than that
-/// its leaving is not seen.
+/// its leaving is not seen ([`End::Unseen`]).
 const AHEAD: usize = 64 << 10;
+
+/// What there is to see of a peer that we are not ready for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// It has ended its direction.
+    Ended,
+    /// It has sent so much that its end would not be seen.
+    Unseen,
+}
 
 /// One of two handles: hyper reads and writes by its own; the keeper of the connection, by the
 /// other, sends what was gathered.
@@ -65,9 +74,9 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Socket<I> {
         self.lock().poll_send(cx)
     }
 
-    /// Reads on while hyper does not, which has had a whole request: ready when the peer has ended its direction. Fails
-    /// where the connection has broken.
-    pub(super) fn poll_end(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Reads on while hyper does not, which has had a whole request: ready when the peer has ended its direction, or
+    /// when no more is read. Fails where the connection has broken.
+    pub(super) fn poll_end(&self, cx: &mut Context<'_>) -> Poll<io::Result<End>> {
         self.lock().poll_end(cx)
     }
 
@@ -129,13 +138,13 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Inner<I> {
         Poll::Ready(read)
     }
 
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<End>> {
         // Nothing comes, mostly, and then nothing is written there.
         let mut piece = [MaybeUninit::uninit(); AHEAD / 16];
         while !self.has_ended {
             let room = piece.len().min(AHEAD - self.ahead.len());
             if room == 0 {
-                return Poll::Pending;
+                return Poll::Ready(Ok(End::Unseen));
             }
             let mut buffer = ReadBuf::uninit(&mut piece[..room]);
             match ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer)) {
@@ -151,7 +160,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Inner<I> {
                 _ => self.has_ended = true,
             }
         }
-        Poll::Ready(Ok(()))
+        Poll::Ready(Ok(End::Ended))
     }
 
     fn poll_write(

@@ -12,7 +12,8 @@ use super::{Builders, serve};
 use crate::{
     Limits,
     app::{App, Hosts},
-    connection::{ABSENCE, Connection},
+    caller::Share,
+    connection::{ABSENCE, Connection, PATIENCE},
     library::Library,
     rest::Gateway,
     rpc::Rpc,
@@ -35,8 +36,8 @@ fn connect() -> (DuplexStream, JoinHandle<()>) {
     let rpc = Rpc::new(Some(Library::new()), upstreams, &services, watcher.clone()).unwrap();
     let gateway = Gateway::new(rpc, services);
     let hosts = Hosts::new(&[], &[]).unwrap();
-    let app = App::new(443, Arc::default(), gateway, false, hosts, None);
-    let caller = app.count_connection(([127, 0, 0, 1], 1).into(), None);
+    let app = App::new(443, Arc::default(), gateway, false, hosts, None, None);
+    let caller = app.count_connection(([127, 0, 0, 1], 1).into(), Share::default());
     let connection = Connection::new(caller, None, None, None);
     let serving = tokio::spawn(async move {
         let builders = Builders::new(100);
@@ -171,6 +172,18 @@ async fn a_peer_that_leaves_is_not_worked_for() {
         });
         assert!(half.await <= 2 * ABSENCE, "{requests}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_whose_leaving_cannot_be_seen_is_not_worked_for_long() {
+    let wait = "GET /delay/10m HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    // More than is read ahead, and no more than fits there and into the pipe.
+    let requests = wait.repeat(132 * 1024 / wait.len());
+    let gone = served_after(&requests, async |client| {
+        drop(client);
+        None
+    });
+    assert!(gone.await <= 2 * PATIENCE);
 }
 
 #[tokio::test(start_paused = true)]

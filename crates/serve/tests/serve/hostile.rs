@@ -1,6 +1,6 @@
 //! Peers that are not nice: the server closes on them and goes on.
 
-use crate::common::{Client, Target, VERSIONS, quic, run, start, tls};
+use crate::common::{Client, Target, VERSIONS, quic, run, start, start_with, tls};
 use http::Request;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -68,6 +68,26 @@ fn malformed_heads_are_answered_and_closed() {
             assert_eq!(status(&heard), expected, "{malformed:?}: {text}");
         }
         is_still_serving(&target).await;
+    });
+}
+
+#[test]
+fn a_caller_with_more_connections_than_it_may_have_is_closed_over_quic_too() {
+    let target = start_with(|config| config.connections_per_caller = Some(2));
+    run(async {
+        let mut held = Vec::new();
+        for _ in 0..2 {
+            let mut client = Client::connect(&target, "h3").await;
+            client.get("/hello").await;
+            held.push(client);
+        }
+        let (_endpoint, connection) = quic(&target).await;
+        let quinn::ConnectionError::ApplicationClosed(close) = connection.closed().await else {
+            panic!("it is closed for another reason");
+        };
+        assert_eq!(close.error_code, H3_EXCESSIVE_LOAD.into());
+        // Those over TCP are others.
+        Client::connect(&target, "h2").await.get("/hello").await;
     });
 }
 

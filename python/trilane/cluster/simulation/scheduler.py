@@ -151,11 +151,12 @@ def _prepared(
 ) -> stand_in.Order:
     """Have every worker measure its clock, and begin its lease."""
     run, key = secrets.token_hex(8), secrets.token_bytes(32)
-    reference = client.run_on_scheduler(relay.begin, run, client.id, key, 0, len(addresses))
+    tokens = [secrets.token_bytes(16) for _ in addresses]
+    reference = client.run_on_scheduler(relay.begin, run, client.id, key, 0, tokens)
     file = folder / "load"
     file.write_bytes(pickle.dumps(load))
     indexes = {address: index for index, address in enumerate(addresses)}
-    order = stand_in.Order(run, indexes, reference, key, file)
+    order = stand_in.Order(run, indexes, tokens, reference, key, file)
     offsets = client.run(stand_in.prepare, order, workers=list(addresses))
     wrong = [offset for offset in offsets.values() if abs(offset.offset) > offset.error]
     if wrong:

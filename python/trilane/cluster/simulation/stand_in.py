@@ -14,7 +14,7 @@ import pickle
 import resource
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -52,6 +52,8 @@ class Order:
     run: str
     indexes: Mapping[str, int]
     """Address of each worker to its index."""
+    tokens: Sequence[bytes]
+    """By their index, what the scheduler knows them by."""
     reference: Reference
     key: bytes
     load: Path
@@ -83,7 +85,7 @@ def carry_out(order: Order, index: int, start: int) -> tuple[bytes, bytes]:
     *said, last = _load(order.load).frames(index)
     worker: Any = get_worker()
     try:
-        with Sender(order.run, index, worker) as sender:
+        with Sender(order.run, order.tokens[index], worker) as sender:
             for second, frame in enumerate(said):
                 lease.lost.wait(max(0.0, start / 1e9 + second - time.time()))
                 sender.add(frame)

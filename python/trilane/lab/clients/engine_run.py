@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
+from trilane import hiding
 from trilane.interpreter import TRILANE
 from trilane.lab.clients import search_run
 from trilane.lab.clients.cluster import Cluster
@@ -186,7 +187,8 @@ def prepared(plan: EnginePlan, requests: int | None = None) -> Iterator[tuple[li
     """Argument vector of a run and the file of its result, for as long as the context."""
     with _body(plan) as (body, folder):
         file = folder / "run.json"
-        yield plan.setting.place.command(plan.command(file, body, requests)), file
+        command = hiding.aside(plan.command(file, body, requests), folder / "fields")
+        yield plan.setting.place.command(command), file
 
 
 def run(plan: EnginePlan, *, log: Path, limit_s: float) -> Run:
