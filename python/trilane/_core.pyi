@@ -196,6 +196,7 @@ def connect(
     addresses: Sequence[str] | None = None,
     ech: bytes | None = None,
     wait: Literal[True] = True,
+    streams: int | None = None,
 ) -> Connection:
     """Connect and shake hands.
 
@@ -212,7 +213,9 @@ def connect(
     what is connected to, the proxy where there is one, in the order in which they are tried; the
     system's resolver is not asked then. `ech` is an ECHConfigList of the server's (RFC 9849): its
     name is encrypted, and TLS 1.3 alone is offered; not for "h3". `unix` is a socket to connect to
-    in place of host and port.
+    in place of host and port. `streams` is how many requests the server is taken to allow at a time
+    with h2 before its SETTINGS say so, as on an earlier connection: without it one leaves at once,
+    and the others when they have come.
     `timeout` counts from the look-up of the name to the end of the handshake. With `wait=False`
     nothing is waited for: a `Connecting` is given, which an event loop drives. `driven` says that
     an event loop will call `drive`; else a thread of this module answers the peer on an idle
@@ -242,6 +245,7 @@ def connect(
     addresses: Sequence[str] | None = None,
     ech: bytes | None = None,
     wait: Literal[False],
+    streams: int | None = None,
 ) -> Connecting: ...
 
 @final
@@ -340,7 +344,8 @@ class Connection:
         """How many requests `submit` should be given now.
 
         That is 1 with h1 when idle, else what the peer grants, and none while the connection
-        `is_silent`.
+        `is_silent`. With h2 it is up to 100 before the server's SETTINGS: all but the first wait
+        for these, and fail as `Full` where the server allows fewer.
         """
 
     @property
@@ -460,7 +465,10 @@ class Exchange:
 
     @property
     def stream_id(self) -> int:
-        """Identifier on the wire: 1, 3, 5 … with h2; 0, 4, 8 … with h3; 1, 2, 3 … with h1."""
+        """Identifier on the wire: 1, 3, 5 … with h2; 0, 4, 8 … with h3; 1, 2, 3 … with h1.
+
+        With h2 it is 0 while the request waits for the server's SETTINGS.
+        """
 
     @property
     def token(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -10,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from peers import networks
 from peers.process import wait_until
+from repository import ROOT
+from trilane.interpreter import PYTHON
 from trilane.lab.processes import proc
 
 TRILANE = (sys.executable, "-m", "trilane")
@@ -55,17 +59,73 @@ def test_it_comes_while_a_command_imports_what_it_needs(tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
-def test_a_server_that_has_answered_it_ends_without_a_word_more(tmp_path: Path) -> None:
-    served = started(
-        *("serve", "--port", "0", "--tls-port", "0", "--state", str(tmp_path), "--format", "json"),
-        folder=tmp_path,
+def test_the_package_imports_nothing_before_ctrl_c_is_the_kernels() -> None:
+    """Each module would add to the moment in which Python answers with a traceback."""
+    code = (
+        "import sys; before = set(sys.modules); from trilane import interrupts\n"
+        "print(*sorted(set(sys.modules) - before))"
     )
+    told = subprocess.check_output([*PYTHON, "-c", code], text=True, timeout=120)
+    assert told.split() == ["__future__", "trilane", "trilane.interrupts"]
+
+
+def test_it_comes_again_where_it_got_lost(tmp_path: Path) -> None:
+    """What is raised in a finalizer goes nowhere."""
+    (tmp_path / "numpy.py").write_text(
+        "import os, signal, time\n"
+        "class Last:\n"
+        "    def __del__(self) -> None:\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "        time.sleep(0)\n"
+        "Last()\n"
+        "time.sleep(60)\n"
+    )
+    command = started("lab", "run", "bookstore", folder=tmp_path, modules=tmp_path)
+    out, err = command.communicate(timeout=120)
+    assert (command.returncode, out) == (130, "")
+    assert "Traceback" not in err
+
+
+SERVING = ("--port", "0", "--tls-port", "0")
+LIBRARY = ROOT / "proto/trilane/library/v1/library.proto"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["serve"],
+        ["gateway", "--upstream", "grpc://127.0.0.1:1", "--proto", str(LIBRARY)],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_server_that_has_answered_it_ends_without_a_word_more(
+    words: list[str], tmp_path: Path
+) -> None:
+    served = started(*words, *SERVING, "--state", str(tmp_path), folder=tmp_path)
     assert served.stdout is not None
     assert "ready" in served.stdout.readline()
     os.killpg(served.pid, signal.SIGINT)
     _, err = served.communicate(timeout=120)
     assert served.returncode == 0
     assert "Traceback" not in err
+
+
+def test_a_network_that_is_measured_ends_without_a_word(tmp_path: Path) -> None:
+    networks.need()
+    ours = Path("/proc/self/ns/net").readlink()
+    # It takes 15 s: at this rate a round trip of 2 s.
+    check = started("network", "check", "rtt=2s,rate=100kbit,loss=1%", folder=tmp_path)
+
+    def measures() -> bool:
+        tasks = Path(f"/proc/{check.pid}/task").glob("*/ns/net")
+        with contextlib.suppress(FileNotFoundError):  # One has ended meanwhile.
+            return any(task.readlink() != ours for task in tasks)
+        return False
+
+    wait_until(measures, "a thread is in the network")
+    os.killpg(check.pid, signal.SIGINT)
+    assert check.communicate(timeout=120) == ("", "")
+    assert check.returncode == -signal.SIGINT
 
 
 def test_a_cluster_that_starts_is_ended_once_it_has_started(tmp_path: Path) -> None:

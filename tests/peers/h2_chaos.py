@@ -49,11 +49,13 @@ def server(
     settings: bytes = b"",
     first: bytes = b"",
     whole: bool = False,
+    greets: bool = True,
     on_content: OnContent | None = None,
 ) -> Script:
     """A script that greets, sends `first`, and calls `on_request` for each HEADERS that comes.
 
-    Where requests are to be `whole`, it calls when one has ended. `on_content` is told the stream
+    Where requests are to be `whole`, it calls when one has ended. Where it does not greet, somebody
+    else sends its SETTINGS, and takes the client's. `on_content` is told the stream
     and the length of each DATA.
 
     SETTINGS and PING are acknowledged; flow control of the client is never a limit for what these
@@ -62,7 +64,8 @@ def server(
 
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(len(_PREFACE))
-        writer.write(frame(SETTINGS, 0, 0, settings) + first)
+        if greets:
+            writer.write(frame(SETTINGS, 0, 0, settings) + first)
         while True:
             head = await reader.readexactly(9)
             length, kind, flags = int.from_bytes(head[:3]), head[3], head[4]
@@ -70,7 +73,7 @@ def server(
             payload = await reader.readexactly(length)
             if kind == DATA and on_content is not None:
                 on_content(stream, length)
-            if kind == SETTINGS and not flags & _ACK:
+            if kind == SETTINGS and not flags & _ACK and greets:
                 writer.write(frame(SETTINGS, _ACK, 0))
             elif kind == PING and not flags & _ACK:
                 writer.write(frame(PING, _ACK, 0, payload))

@@ -94,6 +94,7 @@ impl<'a> Caller<'a> {
             unix: route.unix.clone(),
             addresses: None,
             ech: None,
+            streams: None,
         };
         let connection =
             Connection::connect(&connect, &mut Patient).map_err(|error| lost(text, &error))?;

@@ -88,7 +88,7 @@ impl Connection {
         if options.port != default {
             authority = format!("{authority}:{}", options.port);
         }
-        let connection = Self::new(ready, scheme, authority, options.driven)?;
+        let connection = Self::new(ready, scheme, authority, options.driven, options.streams)?;
         connection.shared.keep();
         Ok(connection)
     }
@@ -100,7 +100,8 @@ impl Connection {
             return Err(Error::new(Kind::Local, message));
         }
         let now = Instant::now();
-        let mut stream = Stream::new(Arc::new(connect::stream_config(&[version])), now);
+        let config = Arc::new(connect::stream_config(&[version], None));
+        let mut stream = Stream::new(config, now);
         stream
             .connected(now)
             .map_err(|over| link::failure(over, None))?;
@@ -112,7 +113,7 @@ impl Connection {
             proxy_fields: None,
         };
         let scheme = if scheme == "https" { "https" } else { "http" };
-        Self::new(ready, scheme, authority.to_owned(), true)
+        Self::new(ready, scheme, authority.to_owned(), true, None)
     }
 
     fn new(
@@ -120,10 +121,13 @@ impl Connection {
         scheme: &'static str,
         authority: String,
         driven: bool,
+        streams: Option<u32>,
     ) -> Result<Self, Error> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| Error::new(Kind::Connect, format!("no more descriptors: {error}")))?;
         let mut state = State {
+            unsettled: streams.is_none() && ready.link.awaits_settings(),
+            held: VecDeque::new(),
             link: ready.link,
             slots: ready.slots,
             descriptors: Arc::new(Descriptors {
@@ -181,7 +185,7 @@ impl Connection {
         if state.failure.is_some() || state.is_silent() {
             return 0;
         }
-        state.link.capacity()
+        state.capacity()
     }
 
     /// Whether a request was given up while nothing came from the peer, which has not answered a PING
@@ -192,7 +196,7 @@ impl Connection {
 
     /// Requests whose response is not complete.
     pub fn outstanding(&self) -> usize {
-        self.shared.lock().link.outstanding()
+        self.shared.lock().outstanding()
     }
 
     /// Whether the connection takes no more requests, now or later.
@@ -234,23 +238,23 @@ impl Connection {
         }
         let slot = state.slots.reserve();
         let times = submission.timed.then(|| Box::new(Times::begin(length)));
-        let id = match state.link.submit(&request, slot) {
+        let streamed_length = request.streamed_length();
+        let id = match state.submit(request, slot) {
             Ok(id) => id,
             Err(refused) => {
                 state.slots.cancel_reservation(slot);
                 return Err(self::refused(refused));
             }
         };
-        state.slots.open(slot, id.number, times);
+        state.slots.open(slot, id.map(|id| id.number), times);
         if upload {
-            state.slots.expect_upload(slot, request.streamed_length());
+            state.slots.expect_upload(slot, streamed_length);
         }
         let now = match submission.flush {
             Flush::Now => true,
             Flush::Soon => {
-                let at_once = state.link.outstanding() == 1
-                    || state.sleeping
-                    || state.link.gathered() >= GATHERED;
+                let at_once =
+                    state.outstanding() == 1 || state.sleeping || state.link.gathered() >= GATHERED;
                 // QUIC has timers that run whether or not somebody waits.
                 let alone =
                     (at_once && shared.version != Version::H3) || !shared.look_after(&mut state);
@@ -266,7 +270,7 @@ impl Connection {
             shared.ring_if_needed(&mut state);
         }
         drop(state);
-        Ok(Exchange::new(self.clone(), slot, id.number))
+        Ok(Exchange::new(self.clone(), slot))
     }
 
     /// Whether an idle connection can still be used: looks at the socket without waiting.
@@ -394,7 +398,7 @@ impl Connection {
     }
 }
 
-fn refused(refused: Refused) -> Error {
+pub(crate) fn refused(refused: Refused) -> Error {
     let kind = match refused {
         Refused::Full => Kind::Full,
         Refused::Draining | Refused::Exhausted => Kind::Closed,

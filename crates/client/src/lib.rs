@@ -14,6 +14,7 @@ mod connection;
 mod error;
 mod exchange;
 mod facts;
+mod held;
 mod keeper;
 mod link;
 mod options;

@@ -135,6 +135,14 @@ impl Link {
         each!(self, link => link.capacity())
     }
 
+    /// HTTP/2: whether the peer has yet to say how many requests it allows at a time.
+    pub(crate) fn awaits_settings(&self) -> bool {
+        match self {
+            Link::Stream(link) => link.h2().is_some_and(|h2| !h2.peer_settings().received),
+            Link::Quic(_) => false,
+        }
+    }
+
     /// Requests sent and not yet ended.
     pub(crate) fn outstanding(&self) -> usize {
         each!(self, link => link.outstanding())

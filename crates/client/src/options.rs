@@ -39,6 +39,9 @@ pub struct ConnectOptions {
     /// The addresses of the host that is connected to, the proxy where there is one, in the order in
     /// which to try them; without them the system's resolver is asked.
     pub addresses: Option<Vec<IpAddr>>,
+    /// HTTP/2: how many requests the server is taken to allow at a time before its SETTINGS say so, as on
+    /// an earlier connection. Where nothing is known of it one is sent, and the others wait for them.
+    pub streams: Option<u32>,
     /// An ECHConfigList of the server's, from its HTTPS record; over TCP alone.
     pub ech: Option<Vec<u8>>,
 }

@@ -120,6 +120,9 @@ impl Times {
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
     pub(crate) live: bool,
+    /// Whether it has not been sent, and waits for the peer's SETTINGS.
+    pub(crate) held: bool,
+    /// The identifier on the wire; 0 while it is held.
     pub(crate) number: u64,
     /// Where that was asked for.
     pub(crate) times: Option<Box<Times>>,
@@ -160,6 +163,11 @@ impl Slot {
             number: self.number,
             slot,
         }
+    }
+
+    /// The identifier on the wire, once there is one.
+    pub(crate) fn on_the_wire(&self) -> Option<u64> {
+        (!self.held).then_some(self.number)
     }
 
     /// Whether a waiter has what it waits for, or will never have it.
@@ -283,11 +291,13 @@ impl Slots {
         })
     }
 
-    pub(crate) fn open(&mut self, slot: u32, number: u64, times: Option<Box<Times>>) {
+    /// A request has been sent with this number, or is held.
+    pub(crate) fn open(&mut self, slot: u32, number: Option<u64>, times: Option<Box<Times>>) {
         let place = &mut self.slots[slot as usize];
         place.times = times;
         place.live = true;
-        place.number = number;
+        place.held = number.is_none();
+        place.number = number.unwrap_or_default();
         place.came = Some(Instant::now());
     }
 
@@ -355,13 +365,13 @@ impl Slots {
         if !place.live || place.ended || place.error.is_some() {
             return;
         }
-        let number = place.number;
+        let number = place.on_the_wire();
         place.mark_end();
         if let Some(upload) = &mut place.upload {
             upload.open = false;
         }
         let error = Error {
-            stream_id: Some(number),
+            stream_id: number,
             ..error
         };
         let error = self.with_farewell(error);

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::thread::Thread;
 use std::time::Instant;
 
+use trilane_wire::Request;
+
 use crate::keeper::Care;
 use crate::link::{Descriptors, Link, Turn};
 use crate::slots::Slots;
@@ -29,6 +31,10 @@ pub(crate) struct State {
     pub(crate) care: Care,
     /// Threads that wait for the one who leads.
     pub(crate) followers: VecDeque<Thread>,
+    /// Requests that wait for the peer's SETTINGS, or for room behind these, by their places and in order.
+    pub(crate) held: VecDeque<(u32, Request)>,
+    /// Whether nothing is known of how many the peer allows at a time.
+    pub(crate) unsettled: bool,
     /// Why the connection is over.
     pub(crate) failure: Option<Error>,
     /// What [`Link::ping`] gave when the peer was asked whether it is there, until it has answered.
@@ -88,8 +94,10 @@ impl State {
         self.settle();
     }
 
-    /// Pauses readers that are behind, and hands content of requests over. True where content moved.
+    /// Sends what was held, pauses readers that are behind, and hands content of requests over. True where
+    /// content moved.
     pub(crate) fn settle(&mut self) -> bool {
+        self.send_held();
         while let Some(slot) = self.slots.full.pop() {
             let place = self.slots.get(slot);
             if place.live && place.paused {
@@ -117,6 +125,9 @@ impl State {
     /// Hands over content of one request: whether nothing is left to do, and whether any moved.
     fn advance(&mut self, slot: u32) -> (bool, bool) {
         let place = self.slots.get_mut(slot);
+        if place.held {
+            return (false, false);
+        }
         let id = place.id(slot);
         let Some(upload) = &mut place.upload else {
             return (true, false);
@@ -164,6 +175,7 @@ impl State {
         if self.failure.is_none() && self.link.version() == Version::H3 {
             self.slots.explain(&error);
         }
+        self.fail_held(&error);
         for slot in self.slots.open_slots() {
             self.slots.fail(slot, error.clone());
         }

@@ -68,6 +68,7 @@ fn options(versions: &[Version]) -> ConnectOptions {
         unix: None,
         addresses: None,
         ech: None,
+        streams: None,
     }
 }
 

@@ -29,8 +29,8 @@ def test_64_threads_share_a_connection(shared: Connection) -> None:
         for _ in range(25):
             size = choose.randrange(30_000)
             exchange = shared.submit("GET", f"/bytes/{size}", [("x-thread", str(number))])
-            ids.append(exchange.stream_id)
             assert exchange.head(TIMEOUT) == 200
+            ids.append(exchange.stream_id)
             assert len(exchange.read(timeout=TIMEOUT)) == size
 
     together(work)

@@ -18,6 +18,7 @@ from client.waits import until
 from peers import chaos
 from trilane.client import AsyncClient, AsyncResponse, Client, Response, Timeouts, errors
 from trilane.client._flow.links import links
+from trilane.client._flow.text import DefaultEncoding
 from trilane.client._flow.timeouts import Until
 
 from .recorder import Recorder
@@ -70,6 +71,54 @@ def test_the_encoding_can_be_set(client: AnyClient, recorder: Recorder) -> None:
     assert response.text == b"so it is".decode("utf-16-le")
     target.encoding = None
     assert response.text == "so it is"
+
+
+def _cyrillic(content: bytes) -> str | None:
+    """What a library that guesses gives: nothing where it has no idea."""
+    return "cp1251" if b"\xef" in content else None
+
+
+@pytest.mark.parametrize(
+    ("default", "kind", "content", "text"),
+    [
+        ("utf-8", "text/plain", b"\xe4", "\ufffd"),
+        ("latin-1", "text/plain", b"\xe4", "\xe4"),
+        ("latin-1", "text/plain; charset=utf-8", b"\xc3\xa4", "\xe4"),
+        ("latin-1", "text/plain; charset=nonsense", b"\xe4", "\xe4"),
+        (_cyrillic, "text/plain", b"\xef\xf0\xe8", "\u043f\u0440\u0438"),
+        (_cyrillic, "text/plain", b"\xc3\xa4", "\xe4"),
+    ],
+)
+def test_the_encoding_of_content_that_names_none(
+    make_client: MakeClient, default: DefaultEncoding, kind: str, content: bytes, text: str
+) -> None:
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(content)}\r\n\r\n"
+    with chaos.serve(chaos.answer(head.encode() + content)) as server:
+        response = make_client(default_encoding=default).get(server.base)
+        assert response.text == text
+        assert httpx_reads(default, kind, content) == text
+        kept = pickle.loads(pickle.dumps(getattr(response, "asynchronous", response)))  # noqa: S301
+        assert kept.text == text
+
+
+def httpx_reads(default: DefaultEncoding, kind: str, content: bytes) -> str:
+    """The text that HTTPX makes of it."""
+    headers = {"content-type": kind}
+    guess: Any = default
+    response = httpx.Response(200, headers=headers, content=content, default_encoding=guess)
+    return response.text
+
+
+def test_a_guess_that_is_no_encoding(make_client: MakeClient, recorder: Recorder) -> None:
+    one = make_client(default_encoding=lambda _: "nonsense")
+    assert one.get(f"{recorder.base}/status?status=200").text == "so it is"
+
+
+def test_a_default_encoding_that_is_none() -> None:
+    with pytest.raises(ValueError, match="Python knows no such encoding"):
+        Client(default_encoding="hex")
+    with pytest.raises(TypeError, match="give the name of an encoding"):
+        Client(default_encoding=None)  # type: ignore[arg-type]
 
 
 LINKS = [

@@ -76,6 +76,9 @@ class FakeConnection:
         self.outstanding += 1
         return exchange
 
+    def settings(self) -> dict[str, int]:
+        return {}
+
     def progress(self, *tokens: int) -> None:
         """Let the socket become readable and those exchanges come forward."""
         self.tokens += tokens

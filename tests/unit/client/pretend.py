@@ -41,6 +41,9 @@ class Pretended:
         self.is_closing = False
         self.is_silent = False
 
+    def settings(self) -> dict[str, int]:
+        return {"max_concurrent_streams": self.streams}
+
     @property
     def capacity(self) -> int:
         return 0 if self.is_closing else self.streams - self.outstanding

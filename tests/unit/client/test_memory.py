@@ -277,9 +277,9 @@ def test_a_response_that_is_none() -> None:
 def test_h2_in_memory() -> None:
     connection = Connection.memory("h2", authority="example.test", scheme="https")
     exchanges = [get(connection) for _ in range(3)]
-    assert [exchange.stream_id for exchange in exchanges] == [1, 3, 5]
     assert connection.output().startswith(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
     connection.receive(b"\0\0\0\4\0\0\0\0\0")
+    assert [exchange.stream_id for exchange in exchanges] == [1, 3, 5]
     assert b"\0\0\0\4\1\0\0\0\0" in connection.output()
     exchanges[1].cancel()
     assert b"\0\0\4\3\0\0\0\0\3\0\0\0\x08" in connection.output()

@@ -45,6 +45,7 @@ impl Collector {
             unix: None,
             addresses: None,
             ech: None,
+            streams: None,
         };
         let own = [
             ("content-type", "application/x-protobuf"),

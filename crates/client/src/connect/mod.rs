@@ -338,7 +338,7 @@ fn unwatched(error: &Errno) -> Error {
 }
 
 /// HTTP on a byte stream without proxy or TLS.
-pub(crate) fn stream_config(versions: &[Version]) -> StreamConfig {
+pub(crate) fn stream_config(versions: &[Version], streams: Option<u32>) -> StreamConfig {
     StreamConfig {
         tunnel: None,
         proxy_tls: None,
@@ -346,6 +346,8 @@ pub(crate) fn stream_config(versions: &[Version]) -> StreamConfig {
         versions: versions.to_vec(),
         h2: h2::Config {
             stream_window: STREAM_WINDOW,
+            // Others are held until the SETTINGS have come.
+            streams_before_settings: streams.unwrap_or(1),
             ..h2::Config::default()
         },
         phase_timeout: None,
@@ -397,7 +399,7 @@ fn configure(options: &ConnectOptions, named: Option<IpAddr>) -> Result<StreamCo
         return Ok(StreamConfig {
             tunnel,
             proxy_tls,
-            ..stream_config(&[version])
+            ..stream_config(&[version], options.streams)
         });
     };
     let versions: Vec<_> = options
@@ -420,7 +422,7 @@ fn configure(options: &ConnectOptions, named: Option<IpAddr>) -> Result<StreamCo
             config,
             server_name: name.clone(),
         }),
-        ..stream_config(&versions)
+        ..stream_config(&versions, options.streams)
     })
 }
 

@@ -23,7 +23,6 @@ use crate::{Error, Interest, Kind, Patience, Version};
 pub struct Exchange {
     connection: Connection,
     slot: u32,
-    number: u64,
 }
 
 /// What a response tells beside its status and its content. It keeps nothing of the connection.
@@ -47,12 +46,8 @@ impl Sections {
 }
 
 impl Exchange {
-    pub(crate) fn new(connection: Connection, slot: u32, number: u64) -> Self {
-        Self {
-            connection,
-            slot,
-            number,
-        }
+    pub(crate) fn new(connection: Connection, slot: u32) -> Self {
+        Self { connection, slot }
     }
 
     /// The connection that it is on.
@@ -60,9 +55,10 @@ impl Exchange {
         &self.connection
     }
 
-    /// The identifier on the wire; for HTTP/1.1 a count from 1.
+    /// The identifier on the wire; for HTTP/1.1 a count from 1. 0 while a request of HTTP/2 waits for the
+    /// server's SETTINGS.
     pub fn stream_id(&self) -> u64 {
-        self.number
+        self.look(|slot| slot.number)
     }
 
     /// What [`Connection::drive`] calls it.
@@ -216,7 +212,7 @@ impl Exchange {
         }
         let id = slot.id(self.slot);
         let unheard = state.slots.is_unheard(self.slot);
-        let cancelled = shared.is_ours() && state.link.cancel(id);
+        let cancelled = shared.is_ours() && (state.take_back(self.slot) || state.link.cancel(id));
         state
             .slots
             .fail(self.slot, local("the request was cancelled"));
@@ -264,7 +260,7 @@ impl Exchange {
                 Stopped::Interrupted => Error::new(Kind::Interrupted, "interrupted"),
                 Stopped::Foreign(error) => error,
                 Stopped::Timeout => Error {
-                    stream_id: Some(self.number),
+                    stream_id: self.look(Slot::on_the_wire),
                     ..Error::new(Kind::ReadTimeout, timed_out(timeout))
                 },
             })
@@ -278,7 +274,7 @@ impl Exchange {
         slot.error.clone().unwrap_or_else(|| {
             let message = "the response ended before its head";
             Error {
-                stream_id: Some(self.number),
+                stream_id: slot.on_the_wire(),
                 ..Error::new(Kind::Protocol, message)
             }
         })

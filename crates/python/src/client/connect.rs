@@ -24,7 +24,7 @@ pub(crate) enum Connected {
 #[pyo3(signature = (
     host, port, *, scheme = "https", versions = None, tls = None, server_name = None, timeout = None,
     source = None, proxy = None, race = 0.25, unix = None, driven = false,
-    proxy_scheme = "http", proxy_auth = None, addresses = None, ech = None, wait = true,
+    proxy_scheme = "http", proxy_auth = None, addresses = None, ech = None, wait = true, streams = None,
 ))]
 #[expect(clippy::too_many_arguments, reason = "named in Python")]
 pub(crate) fn connect(
@@ -46,6 +46,7 @@ pub(crate) fn connect(
     addresses: Option<Vec<IpAddr>>,
     ech: Option<Vec<u8>>,
     wait: bool,
+    streams: Option<u32>,
 ) -> PyResult<Connected> {
     let secure = is_secure(py, scheme)?;
     let versions = versions_of(py, versions, secure)?;
@@ -71,6 +72,7 @@ pub(crate) fn connect(
         unix,
         addresses,
         ech,
+        streams,
     };
     if wait {
         return waiting::wait(py, |patience| Connection::connect(&options, patience))

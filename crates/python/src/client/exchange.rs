@@ -75,8 +75,8 @@ impl PyExchange {
 #[pymethods]
 impl PyExchange {
     #[getter]
-    fn stream_id(&self) -> u64 {
-        self.exchange.stream_id()
+    fn stream_id(&self, py: Python<'_>) -> u64 {
+        self.look(py, Exchange::stream_id)
     }
 
     #[getter]
@@ -288,11 +288,11 @@ impl PyExchange {
         Ok(self.look(py, |exchange| exchange.watch(*interest)))
     }
 
-    fn __repr__(&self) -> String {
+    fn __repr__(&self, py: Python<'_>) -> String {
         let version = self.exchange.version().name();
         format!(
             "<trilane._core.Exchange {} of {version}>",
-            self.exchange.stream_id()
+            self.stream_id(py)
         )
     }
 }

@@ -81,6 +81,10 @@ class Link:
         """How many requests it takes now, after those that are parked here."""
         return 0 if self.parked else self.connection.capacity
 
+    def settings(self) -> dict[str, int]:
+        """The peer's limits, as far as they are known."""
+        return self.connection.settings()
+
     @property
     def is_silent(self) -> bool:
         """Whether its peer has not shown that it is there since a request was given up."""

@@ -38,7 +38,14 @@ class AsyncResponse(BaseResponse):
         _, address, how = prepared
         facts, watched = call.link.facts, how.watched
         super().__init__(
-            status, call.exchange, address, how.bounds, facts, watched, decodes=how.decodes
+            status,
+            call.exchange,
+            address,
+            how.bounds,
+            facts,
+            watched,
+            decodes=how.decodes,
+            default_encoding=how.default_encoding,
         )
         self._call = call
         self._exchange = call.exchange

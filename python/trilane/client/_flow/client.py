@@ -35,6 +35,7 @@ from trilane.client._flow.resolving import Resolver
 from trilane.client._flow.routes import VERSIONS, Policy, Proxy
 from trilane.client._flow.session import Session
 from trilane.client._flow.settable import Settable
+from trilane.client._flow.text import DefaultEncoding, checked
 from trilane.client._flow.timeouts import TimeoutGiven, Timeouts, timeouts
 from trilane.client._flow.watching import Hooks, Observer, Watch
 from trilane.client._flow.whole import MOST_CONTENT, Bounds
@@ -72,6 +73,7 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
         race: bool = False,
         max_content: int | None = MOST_CONTENT,
         max_decoded: int | None = None,
+        default_encoding: DefaultEncoding = "utf-8",
         source: tuple[str, int] | None = None,
         unix: str | None = None,
         base_url: str = "",
@@ -114,6 +116,8 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
             `stream`, with no limit but to what comes while content is sent. None: no limit.
         max_decoded: bytes that content may have once it is decoded, coded or not, also in pieces;
             expansion beyond 1000-fold never passes.
+        default_encoding: what `text` and lines are decoded by where `content-type` names no
+            encoding; or a function that guesses it from the content, as of HTTPX.
         source: local address to connect from. unix: path of a socket for every connection.
         base_url: stands before each URL that names no host.
         auth: (user, password) for Basic, `BearerAuth(token)`, `DigestAuth(user, password)`,
@@ -170,6 +174,7 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
             ech=ech,
         ).checked()
         watch = Watch.of(event_hooks, telemetry, timed=timings)
+        encoding = checked(default_encoding)
         limits, bounds = timeouts(timeout, _LIMITS), Bounds.of(max_content, max_decoded)
         learns = "h3" in policy.versions and alternatives != "off"
         self._settings = Settings(
@@ -177,7 +182,14 @@ class BaseClient(Settable, ABC, Generic[Answer, Context, ContentGiven]):
             _tls_maker(verify, cert, pins, minimum_tls) if tls is None else lambda: tls,
             source,
             headers,
-            how_to(Proxies.of(proxies), limits, bounds, learns=learns, watch=watch),
+            how_to(
+                Proxies.of(proxies),
+                limits,
+                bounds,
+                learns=learns,
+                watch=watch,
+                default_encoding=encoding,
+            ),
             limits,
         )
         self._session = Session(

@@ -42,6 +42,7 @@ class KeptBase(BaseResponse):
             None,
             None,
             decodes=how.decodes,
+            default_encoding=how.default_encoding,
         )
         self._restore(kept.state)
         self._request, self._stream = request, kept.stream

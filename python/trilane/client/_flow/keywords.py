@@ -53,7 +53,7 @@ _OF_ANY_METHOD: Final = frozenset({"stream", "send", "get_all"})
 _ATTRIBUTES: Final = {
     "aiter_text": "use aiter_lines(), or text",
     "aiter_content": "use aiter_bytes(size)",
-    "apparent_encoding": "use encoding, which can be set",
+    "apparent_encoding": "use encoding, which can be set, or Client(default_encoding=...)",
     "build_request": "use request(), or send() for exactly the fields that are given",
     "cert": "use {client}(cert=...)",
     "event_hooks": _ELSEWHERE["hooks"],

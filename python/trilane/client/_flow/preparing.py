@@ -22,6 +22,8 @@ from trilane.client._flow.request import (
     with_defaults,
 )
 from trilane.client._flow.routes import Policy, Route
+from trilane.client._flow.text import DEFAULT as DEFAULT_ENCODING
+from trilane.client._flow.text import DefaultEncoding
 from trilane.client._flow.timeouts import TimeoutGiven, Timeouts, Until, timeouts
 from trilane.client._flow.watching import Watch, Watched
 from trilane.client._flow.whole import Bounds
@@ -57,6 +59,7 @@ class How(NamedTuple):
     limits: Timeouts
     decodes: bool = True
     bounds: Bounds = Bounds()
+    default_encoding: DefaultEncoding = DEFAULT_ENCODING
     learns: bool = False
     """Whether `alt-svc` is wanted."""
     on_informational: OnInformational | None = None
@@ -268,6 +271,7 @@ def how_to(
     *,
     learns: bool,
     watch: Watch | None = None,
+    default_encoding: DefaultEncoding = DEFAULT_ENCODING,
 ) -> Callable[[Origin], How]:
     """How requests to an origin are sent unless they have options. It does not know its client."""
 
@@ -275,6 +279,13 @@ def how_to(
         proxy = proxies.choose(origin)
         wanted = learns and origin.scheme == "https" and proxy is None
         route = Route.to(origin, proxy)
-        return How(route, limits, bounds=bounds, learns=wanted, watch=watch)
+        return How(
+            route,
+            limits,
+            bounds=bounds,
+            default_encoding=default_encoding,
+            learns=wanted,
+            watch=watch,
+        )
 
     return how

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from trilane.client import errors
 from trilane.client.errors import (
     ConnectFailed,
+    Full,
     GoAway,
     PoolTimeout,
     ReadTimeout,
@@ -208,8 +209,10 @@ def permits(error: BaseException, method: str, *, sent: bool = True) -> bool:
     Only where the error says `retryable`. Where that is a likelihood and no proof (a reused
     HTTP/1.1 connection that closed), the method must be idempotent too, if the request was `sent`:
     a connection that had ended before has taken nothing of it. Where no connection could be made,
-    another attempt is the caller's to decide.
+    another attempt is the caller's to decide. One that a connection had no room for was not sent.
     """
+    if isinstance(error, Full):
+        return True
     if not isinstance(error, RemoteError) or not error.retryable:
         return False
     return method in IDEMPOTENT or not (sent and isinstance(error, errors.ConnectionClosed))

@@ -18,7 +18,7 @@ from trilane.client._flow.timeouts import content_timeout, total_timeout
 from trilane.client._flow.whole import Bounds, Whole, not_read
 from trilane.client.errors import Error, LocalError, ReadTimeout
 
-from .text import BOM, DEFAULT, JsonLines, Lines, charset
+from .text import BOM, DEFAULT, DefaultEncoding, JsonLines, Lines, charset, default_of
 
 if TYPE_CHECKING:
     from trilane._core import Decoder, Exchange, Facts
@@ -66,6 +66,7 @@ class BaseResponse(Head):
         "_content",
         "_decoder",
         "_decodes",
+        "_default_encoding",
         "_encoding",
         "_error",
         "_left",
@@ -81,6 +82,7 @@ class BaseResponse(Head):
         watched: Watched | None,
         *,
         decodes: bool,
+        default_encoding: DefaultEncoding,
     ) -> None:
         self.status = status
         self.history = []
@@ -94,6 +96,7 @@ class BaseResponse(Head):
         self._bounds = bounds
         self._decodes = decodes
         self._decoder: Decoder | None = None
+        self._default_encoding = default_encoding
         self._encoding: str | None = None
         # Of content without coding, what may still come.
         self._left: int | None = None
@@ -113,12 +116,19 @@ class BaseResponse(Head):
     @property
     def charset(self) -> str:
         """The encoding that `content-type` names, where Python knows it; else `utf-8`."""
-        return charset(self.headers.get("content-type", ""))
+        return charset(self.headers.get("content-type", "")) or DEFAULT
 
     @property
     def encoding(self) -> str:
-        """What `text` and lines are decoded by: `charset`, unless it is set."""
-        return self._encoding or self.charset
+        """What `text` and lines are decoded by, unless it is set.
+
+        What `content-type` names, else the `default_encoding` of the client. Where that guesses, it
+        is `utf-8` before all of the content has been read.
+        """
+        if self._encoding is not None:
+            return self._encoding
+        named = charset(self.headers.get("content-type", ""))
+        return named or default_of(self._default_encoding, self._content)
 
     @encoding.setter
     def encoding(self, name: str | None) -> None:
@@ -146,7 +156,7 @@ class BaseResponse(Head):
             try:
                 return json.loads(content, **options)
             except UnicodeDecodeError:
-                if self.charset == DEFAULT:
+                if self.encoding == DEFAULT:
                     raise
         return json.loads(content.decode(self.encoding).removeprefix(BOM), **options)
 
@@ -181,6 +191,8 @@ class BaseResponse(Head):
             "address": self._address._replace(authorization=None),
             "bounds": self._bounds,
             "content": self._content,
+            "encoding": self._encoding,
+            "default_encoding": default_of(self._default_encoding, self._content),
             "decoded": self._decoder is not None,
             "method": self.method,
             "version": self.version,
@@ -210,7 +222,9 @@ class BaseResponse(Head):
             Ends(*state["ends"]),
             None,
             decodes=decoded,
+            default_encoding=state["default_encoding"],
         )
+        self._encoding = state["encoding"]
         self._content = state["content"]
         if decoded:
             self._begin_decoding()

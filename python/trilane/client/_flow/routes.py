@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from trilane._core import Facts
 
 VERSIONS: Final = ("h3", "h2", "h1")
+USUAL_STREAMS: Final = 100
+"""What a server of HTTP/2 that names no limit is sent before it could: RFC 9113 §6.5.2."""
 
 
 class Pooled(Protocol):
@@ -52,6 +54,9 @@ class Pooled(Protocol):
     @property
     def facts(self) -> Facts:
         """Both of its ends, and what making it took."""
+
+    def settings(self) -> dict[str, int]:
+        """The peer's limits, as far as they are known."""
 
 
 Connection = TypeVar("Connection", bound=Pooled)
@@ -169,6 +174,7 @@ class Options(TypedDict):
     unix: str | None
     proxy_scheme: str
     proxy_auth: tuple[bytes, bytes] | None
+    streams: int | None
 
 
 class Attempt(NamedTuple):
@@ -190,6 +196,8 @@ class Attempt(NamedTuple):
     alternative: altsvc.Alternative | None
     """What is tried, where it is an alternative; `failed` and `opened` keep the books."""
     began: float
+    streams: int | None = None
+    """How many requests the origin is known to allow at a time on a connection in HTTP/2."""
 
     def __eq__(self, other: object) -> bool:
         """Whether it is this very attempt: two of one instant may say the same."""
@@ -229,6 +237,7 @@ class Attempt(NamedTuple):
             "unix": self.unix,
             "proxy_scheme": tunnel.origin.scheme if tunnel else "http",
             "proxy_auth": tunnel and tunnel.auth,
+            "streams": self.streams,
         }
 
     def told(self, error: Error) -> Error:
@@ -327,6 +336,7 @@ class Group(Generic[Connection]):
         "probing",
         "route",
         "shared",
+        "streams",
         "waiting",
     )
 
@@ -347,6 +357,14 @@ class Group(Generic[Connection]):
         self.waiting: deque[Ticket[Connection]] = deque()
         self.connect_s: float | None = None
         """How long the last TCP and TLS handshake took."""
+        self.streams: int | None = None
+        """How many requests at a time the last connection in HTTP/2 allowed."""
+
+    def learn(self, entry: Entry[Connection]) -> None:
+        """Remember how many requests a connection in HTTP/2 allows at a time, if it has said so."""
+        settings = entry.connection.settings() if entry.version == "h2" else None
+        if settings:
+            self.streams = settings.get("max_concurrent_streams", USUAL_STREAMS)
 
     @property
     def is_opening_first(self) -> bool:

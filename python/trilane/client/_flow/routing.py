@@ -31,6 +31,8 @@ What is decided:
 - HTTP/3 is used where `Alt-Svc` announced it (`altsvc.Memory`), raced against TCP. Where a TCP
   connection stands already, one request at a time tries the alternative, for no longer than
   `Attempt.limit_s`, and the others go on over TCP. What fails is left alone for minutes.
+- A connection in HTTP/2 that is made while others of its origin stand, or end, begins with as many
+  requests as these allowed; see `_core.connect` for the first one.
 - Waiting is in order of arrival per origin; a connection is handed over, so a late request does
   not get in between. At the limit of the whole pool the connection that lay idle longest makes
   room.
@@ -371,6 +373,8 @@ class Router(Generic[Connection]):
         """An attempt where no connection has room."""
         route = group.route
         origin = route.origin
+        for entry in group.shared:
+            group.learn(entry)
         alternative = self._alternative(route, now)
         here = alternative is not None and (alternative.host, alternative.port) == origin[1:]
         if alternative is not None and not here and self._tcp and not group.probing:
@@ -413,6 +417,7 @@ class Router(Generic[Connection]):
             limit_s=patience,
             alternative=alternative if "h3" in versions else None,
             began=now,
+            streams=group.streams,
         )
         group.count += 1
         self._attempts.add(attempt)
@@ -483,6 +488,7 @@ class Router(Generic[Connection]):
     ) -> None:
         """The entry takes no more requests; it is discarded when nobody uses it."""
         entry.retired = True
+        group.learn(entry)
         group.count -= 1
         group.draining += 1
         if entry.shared:

@@ -6,11 +6,13 @@ import codecs
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 _CHARSET: Final = re.compile(r';\s*charset\s*=\s*"?([^\s;"]+)', re.IGNORECASE)
 DEFAULT: Final = "utf-8"
 """The encoding of content that names none."""
+DefaultEncoding: TypeAlias = "str | Callable[[bytes], str | None]"
+"""That of a client: one encoding, or a function that guesses it from the whole content."""
 _NOT_OF_CONTENT: Final = frozenset(
     {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
 )
@@ -20,19 +22,48 @@ BOM: Final = "\ufeff"
 """The mark that some programs begin UTF-8 with, which is no part of JSON."""
 
 
-def charset(content_type: str) -> str:
-    """The encoding that a `content-type` names, where Python knows it; else `utf-8`."""
+def charset(content_type: str) -> str | None:
+    """The encoding that a `content-type` names, where Python knows it."""
     found = _CHARSET.search(content_type)
-    if found is None:
-        return DEFAULT
+    return None if found is None else known(found[1])
+
+
+def known(name: str) -> str | None:
+    """Python's name of an encoding of content; None where it has none."""
     try:
-        codec = codecs.lookup(found[1])
-    except LookupError:
-        return DEFAULT
-    name = codec.name
+        codec = codecs.lookup(name)
+    except (LookupError, ValueError):
+        return None
     # Python's codecs between bytes and bytes, such as hex, are looked up by the same function.
     is_text = getattr(codec, "_is_text_encoding", True)
-    return name if is_text and name.replace("_", "-") not in _NOT_OF_CONTENT else DEFAULT
+    return codec.name if is_text and codec.name.replace("_", "-") not in _NOT_OF_CONTENT else None
+
+
+def checked(default: DefaultEncoding) -> DefaultEncoding:
+    """The default encoding of a client.
+
+    Raises:
+        ValueError: Python knows no such encoding.
+        TypeError: it is neither text nor a function.
+    """
+    if callable(default):
+        return default
+    if not isinstance(default, str):
+        raise TypeError(
+            f"default_encoding={default!r}: give the name of an encoding, or a function that"
+            " guesses it from the content"
+        )
+    if known(default) is None:
+        raise ValueError(f"default_encoding={default!r}: Python knows no such encoding of text")
+    return default
+
+
+def default_of(default: DefaultEncoding, content: bytes | None) -> str:
+    """The encoding of content that names none; a function is asked once all of it is there."""
+    if isinstance(default, str):
+        return default
+    guess = default(content) if content is not None else None
+    return (known(guess) if guess else None) or DEFAULT
 
 
 class Lines:

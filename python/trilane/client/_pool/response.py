@@ -51,7 +51,16 @@ class Response(BaseResponse):
     def __init__(self, sent: Sent, status: int) -> None:
         request, address, how = sent.prepared
         exchange, facts, watched = sent.exchange, sent.entry.facts, how.watched
-        super().__init__(status, exchange, address, how.bounds, facts, watched, decodes=how.decodes)
+        super().__init__(
+            status,
+            exchange,
+            address,
+            how.bounds,
+            facts,
+            watched,
+            decodes=how.decodes,
+            default_encoding=how.default_encoding,
+        )
         self.method = request.method
         self._request: Request = request
         self.version = exchange.version

@@ -351,7 +351,7 @@ class Pipeline:
                     # All of it is at hand to be sent once more, where it has not been yet.
                     again = self.auto_open and not request.streaming and not request.repeated
                     if again and permits(error, request.method):
-                        request.repeated = True
+                        request.repeated = not isinstance(error, Full)
                         request.exchange = None
                         with self._lock:
                             self._waiting.appendleft(request)
