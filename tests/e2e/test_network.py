@@ -411,3 +411,17 @@ def test_a_profile_is_drawn_by_the_seed(server: str, tmp_path: Path) -> None:
     assert drawn.endswith("seed=3")
     assert "rtt=" in drawn
     assert "down.rate=" in drawn
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_the_help_says_what_jitter_makes_of_the_mean_delay(command: str) -> None:
+    """FINDINGS T15."""
+    done = subprocess.run(
+        [native(), "network", command, "--help"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    told = " ".join(done.stdout.split())
+    assert "their mean delay is more than the rtt asks for" in told

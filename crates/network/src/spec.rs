@@ -29,7 +29,7 @@ const LEAST_QUEUE: usize = 10;
 /// | --- | --- |
 /// | `rtt=40ms` | delay there and back, half of it in each direction |
 /// | `up.delay=5ms` | delay in one direction |
-/// | `jitter=5ms` | a packet takes up to so much more or less, each as likely |
+/// | `jitter=5ms` | a packet takes up to so much more or less, each as likely; in order, so the mean is more |
 /// | `reorder` | a packet may overtake another, which jitter alone does not let it |
 /// | `rate=20mbit` | bits of IP packets per second |
 /// | `trace=FILE` | instead: opportunities to send, in the format of Mahimahi |

@@ -146,7 +146,12 @@ def _account(arm: JudgedArm) -> Account:
 def _round_trip(measured: Sequence[float], arm: JudgedArm) -> str:
     if measured:
         return formatting.quantity(statistics.median(measured), "s")
-    emulated = [each.network.rtt_s for each in arm.samples if each.network is not None]
-    if not emulated:
+    networks = [each.network for each in arm.samples if each.network is not None]
+    if not networks:
         return formatting.NONE
-    return f"{formatting.quantity(statistics.median(emulated), 's')} emulated"
+    emulated = statistics.median(each.rtt_s for each in networks)
+    text = f"{formatting.quantity(emulated, 's')} emulated"
+    jittered = [mean for each in networks if (mean := each.check.jittered_s) is not None]
+    if jittered:
+        text += f", {formatting.quantity(statistics.median(jittered), 's')} in the mean by jitter"
+    return text

@@ -84,6 +84,7 @@ def _environment() -> jinja2.Environment:
         runs_said=strip.said,
         setting=accounts.setting,
         drawn=accounts.drawn,
+        software=view.software,
         repeated=accounts.repeated,
         total=accounts.total,
         titles=view.titles,

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trilane.lab.model.comparison import JudgedArm
+from trilane.lab.model.comparison import Comparison, JudgedArm
 from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.record import SweepValue
@@ -143,9 +143,10 @@ def point_table(
         if row.measure.name == first and comparison.ratios:
             head.append(f"ratio to {baseline}")
             columns.append([each.ratio or "1" for each in row.cells])
+    named = [_named(comparison, arm) for arm in arms]
     return table(
         head,
-        [[_named(arm), *(column[number] for column in columns)] for number, arm in enumerate(arms)],
+        [[name, *(column[number] for column in columns)] for number, name in enumerate(named)],
     )
 
 
@@ -177,10 +178,10 @@ def pairs_tables(point: Point) -> list[str]:
     return parts
 
 
-def _named(arm: JudgedArm) -> str:
+def _named(comparison: Comparison, arm: JudgedArm) -> str:
     verdict = arm.validity.verdict
-    version = f" {arm.library_version}" if arm.library_version else ""
-    return f"{arm.title}{version}" + ("" if verdict == "valid" else f" ({verdict})")
+    title = f"{arm.title} {view.software(comparison, arm)}".rstrip()
+    return title + ("" if verdict == "valid" else f" ({verdict})")
 
 
 def published_table(lab: LabResult) -> str:

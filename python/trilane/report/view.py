@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trilane.lab.analysis import looks
+from trilane.lab.model.arm import ENGINE
 from trilane.lab.model.capacity import Capacity
 from trilane.lab.model.comparison import Comparison, JudgedArm, Ratio, Shown, Summary
 from trilane.lab.model.lab import LabResult
@@ -52,6 +53,17 @@ def points(lab: LabResult) -> list[Point]:
         )
         for number, point in enumerate(lab.points, start=1)
     ]
+
+
+def software(comparison: Comparison, arm: JudgedArm) -> str:
+    """Version of the arm's client, to stand beside its name; empty where there is nothing to tell.
+
+    Where our engine makes the load of all arms, its version says nothing about any of them, least
+    of all where they are revisions of something else: the ledger has it.
+    """
+    if all(each.client == ENGINE for each in comparison.arms):
+        return ""
+    return arm.library_version or ""
 
 
 def level(lab: LabResult) -> str:

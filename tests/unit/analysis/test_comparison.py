@@ -23,7 +23,7 @@ from trilane.lab.model.network import Check, Lateness, OnNetwork, Packets, Way
 from trilane.lab.model.run import Body
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.sent_by import SentBy
-from trilane.report import html, terminal
+from trilane.report import accounts, html, terminal
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
 
@@ -296,6 +296,28 @@ def test_what_a_profile_drew_is_told_with_every_block() -> None:
     # No client tells its round trip.
     assert "57.0 ms emulated" in shown.getvalue()
     assert "57.0 ms emulated" in page
+
+
+def test_the_mean_of_a_delay_with_jitter_in_order_is_told_beside_what_was_asked() -> None:
+    """FINDINGS T15: packets wait for those before them."""
+    up, down = ("client to server", "server to client")
+    found = [(up, "delay", 0.02), (up, "mean delay in order", 0.026), (down, "delay", 0.021)]
+    properties = [
+        {"way": way, "property": name, "asked": 0.02, "seen": seen, "tolerance": 0.0, "holds": True}
+        for way, name, seen in found
+    ]
+    check = {
+        "verdict": "valid",
+        "properties": [{**each, "text": "as it should be"} for each in properties],
+        "lateness_s": {"p50": 0.0, "p99": 0.0, "max": 0.0, "histogram": []},
+    }
+    race = with_runs(emulated(races.race(THREE), ["rtt=57ms"]), lambda _: {"bytes": None})
+    jittered = [
+        altered(sample, {"network.check": msgspec.convert(check, Check)}) for sample in race.samples
+    ]
+    made = paired.compare(dataclasses.replace(race, samples=jittered))
+    told = {row.round_trip for row in accounts.accounts(made)}
+    assert told == {"57.0 ms emulated, 47.0 ms in the mean by jitter"}
 
 
 def test_the_ledger_marks_what_differs() -> None:

@@ -140,3 +140,14 @@ def test_every_chart_is_written_as_png_and_svg(tmp_path: Path) -> None:
         content = path.read_bytes()
         assert content.startswith(PNG) if path.suffix == ".png" else b"<svg" in content[:200]
     assert b"Ratio to HTTP/1.1" in (tmp_path / "charts" / "ratios.svg").read_bytes()
+
+
+def test_the_version_of_our_engine_is_no_part_of_what_it_loads() -> None:
+    """FINDINGS A1: arms of `trilane ab` are revisions of something else."""
+    made = paired.compare(races.race({"h1": 1.0, "h2": 1.5}))
+    told = {f"arms.{place}.library_version": "0.1.0" for place in range(len(made.arms))}
+    ours = tables.markdown(LabResult.of_race(altered(made, told)))
+    assert "| HTTP/2 |" in ours
+    assert "| HTTP/2 0.1.0 |" not in ours
+    theirs = tables.markdown(LabResult.of_race(altered(made, told | {"arms.1.client": "oha"})))
+    assert "| HTTP/2 0.1.0 |" in theirs

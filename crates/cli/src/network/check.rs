@@ -17,6 +17,9 @@ use super::{make, spec};
 #[derive(Args, Clone, Debug)]
 pub(super) struct CheckArgs {
     /// The network, such as 4g or rtt=40ms,rate=20mbit,loss=1%,burst=3,queue=1bdp,jitter=5ms,seed=7
+    ///
+    /// With jitter packets keep their order: they wait for those before them, so that their mean delay is
+    /// more than the rtt asks for, the more so the more packets there are. Reorder lets them overtake.
     #[arg(value_name = "SPEC", value_parser = spec)]
     spec: Box<Spec>,
     /// Write what was found to this file, as JSON

@@ -6,6 +6,8 @@ from typing import Literal
 
 from trilane.lab.model.record import Amount, Count, Record, Verdict
 
+_IN_ORDER = "mean delay in order"
+
 
 class Packets(Record, frozen=True):
     """Packets, and the bytes of them with their IP headers."""
@@ -76,6 +78,21 @@ class Check(Record, frozen=True):
     """Of both directions."""
     lateness_s: Lateness
     """Of the packets of the measurement."""
+
+    @property
+    def jittered_s(self) -> float | None:
+        """Mean delay there and back where packets with jitter kept their order, seconds.
+
+        It is more than was asked, as packets wait for those before them; None without such packets.
+        """
+        seen = {(each.way, each.property): each.seen for each in self.properties}
+        if not any(name == _IN_ORDER for _, name in seen):
+            return None
+        # A direction without jitter has the delay that all of its packets have.
+        return sum(
+            seen.get((way, _IN_ORDER), seen.get((way, "delay"), 0.0))
+            for way in {way for way, _ in seen}
+        )
 
     @property
     def broken(self) -> list[str]:
