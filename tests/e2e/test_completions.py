@@ -50,6 +50,22 @@ def test_bash_completes_commands_flags_and_values(program: str, tmp_path: Path) 
     assert completed(script, "lab", "ru") == (set() if program == "native" else {"run"})
 
 
+def test_bash_completes_experiments_forms_and_runs(tmp_path: Path) -> None:
+    (tmp_path / "experiments").mkdir()
+    file = tmp_path / "experiments" / "own-question.toml"
+    file.write_text("[forms.special]\n", encoding="utf-8")
+    (tmp_path / "experiments" / "bad.toml").write_text("[", encoding="utf-8")
+    script = tmp_path / "trilane.bash"
+    with script.open("wb") as out:
+        command = [*WHOLE, "completions", "bash"]
+        subprocess.run(command, stdout=out, check=True, timeout=60, cwd=tmp_path)
+    assert completed(script, "lab", "run", "books") == {"bookstore"}
+    assert completed(script, "lab", "show", "own") == {"own-question"}
+    assert completed(script, "lab", "run", "--form", "sp") == {"special"}
+    assert completed(script, "report", "lat") == {"latest"}
+    assert completed(script, "compare", "books") == {"bookstore"}
+
+
 @pytest.mark.parametrize("program", ["native", "whole"])
 def test_a_shell_that_is_not_known_is_told(program: str) -> None:
     command = [str(native())] if program == "native" else WHOLE

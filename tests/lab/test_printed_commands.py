@@ -109,6 +109,7 @@ MAPPED = {
     r" --port 8080( --tls-port 8443)?": "",
     r"10\.0\.0\.1 --workers 0": "127.0.0.1 --workers 0",
     # What is at the reader's: processes, programs, runs.
+    r"20261127-101500-race": "20261120-100002-race",
     r"\$\(pidof nginx\)": "{pid}",
     r"shop/v1/orders\.proto": str(ROOT / "proto/trilane/library/v1/library.proto"),
     r"--build 'cargo build --release'": "--build make",
@@ -266,7 +267,7 @@ class Terminal:
         # Shown where the test fails.
         print(f"{time.monotonic() - began:5.1f} s  {text}")
         meant = EXITS.get(command.text, 0)
-        problem = None if meant and done.returncode == meant else _problem(text, done)
+        problem = None if meant and done.returncode == meant else _problem(text, done, self.folder)
         place = f"{command.document}:{command.line}"
         return problem and f"{place}: {text}\n{problem}\n{done.stdout}{done.stderr}"
 
@@ -290,14 +291,16 @@ class Terminal:
             process.stop()
 
 
-def _problem(text: str, done: subprocess.CompletedProcess[str]) -> str | None:
+def _problem(text: str, done: subprocess.CompletedProcess[str], folder: Path) -> str | None:
     if "Traceback" in done.stderr:
         return "a traceback"
     if done.returncode == 0 or (done.returncode == 3 and JUDGES.search(text)):
         return None
     # Runs as short as these are invalid now and then where the machine is busy.
     if done.returncode == 4 and text.startswith("trilane load"):
-        told = json.loads(done.stdout).get("validity", {"reasons": []})
+        written = re.search(r" -o (\S+)", text)
+        result = (folder / written[1]).read_text() if written else done.stdout
+        told = json.loads(result).get("validity", {"reasons": []})
         reasons = {row["code"] for row in told["reasons"]}
         return f"it is invalid: {reasons - OF_THE_MACHINE}" if reasons - OF_THE_MACHINE else None
     if done.returncode == 4 and re.match(r"trilane (race|lab run|ab|compare)", text):
@@ -389,7 +392,8 @@ def _make_runs(folder: Path) -> None:
     state = folder / "state" / "trilane"
     factors = {"h1": 1.0, "h2": 1.5}
     for index, name in enumerate(("A", "B", "main", "branch")):
-        (folder / name).symlink_to(folders.race(state, f"20261120-10000{index}", factors))
+        stamp = f"20261120-10000{index}"
+        (folder / name).symlink_to(folders.race(state, stamp, factors, histogram=True))
     folders.lab(state, "20261120-100010", factors)
     for number in range(2):
         head = MeasuredRevision(

@@ -3,6 +3,7 @@
 //! The whole command has commands in Python besides: it tells them as JSON ([`Also`]), so that one script
 //! knows all of them.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Args};
 use clap_complete::Shell;
 use serde::Deserialize;
@@ -34,6 +35,8 @@ struct Also {
     /// What it does, in a sentence.
     about: String,
     flags: Vec<AlsoFlag>,
+    /// Its arguments that have known values, in order.
+    arguments: Vec<AlsoArgument>,
     /// The commands below it.
     commands: Vec<Also>,
 }
@@ -48,6 +51,17 @@ struct AlsoFlag {
     help: String,
     /// Whether a value follows it.
     takes_value: bool,
+    /// What a shell offers for it; empty: nothing.
+    values: Vec<String>,
+}
+
+/// An argument of such a command, without a flag.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AlsoArgument {
+    name: String,
+    /// What a shell offers for it.
+    values: Vec<String>,
 }
 
 /// Prints the script and gives the exit code.
@@ -63,7 +77,7 @@ pub(crate) fn run(arguments: &CompletionsArgs) -> u8 {
 
 /// The script for a shell (`bash`, `zsh`, `fish`, `elvish` or `powershell`) that knows the native commands
 /// and others: `also` has them as a list in JSON, each with `name`, `about`, `flags` (`names`, `help`,
-/// `takes_value`) and `commands`. An error where there is no such shell, or no such list.
+/// `takes_value`, `values`), `arguments` (`name`, `values`) and `commands`. An error where there is no such shell, or no such list.
 pub fn with(shell: &str, also: &str) -> Result<String, String> {
     let shell: Shell = shell.parse()?;
     let also: Vec<Also> = serde_json::from_str(also).map_err(|error| error.to_string())?;
@@ -84,7 +98,14 @@ impl Also {
         clap::Command::new(self.name.clone())
             .about(self.about.clone())
             .args(self.flags.iter().map(AlsoFlag::arg))
+            .args(self.arguments.iter().map(AlsoArgument::arg))
             .subcommands(self.commands.iter().map(Also::command))
+    }
+}
+
+impl AlsoArgument {
+    fn arg(&self) -> Arg {
+        Arg::new(self.name.clone()).value_parser(PossibleValuesParser::new(&self.values))
     }
 }
 
@@ -98,6 +119,9 @@ impl AlsoFlag {
         let mut arg = Arg::new(self.names.join(" "))
             .help(self.help.clone())
             .action(action);
+        if self.takes_value && !self.values.is_empty() {
+            arg = arg.value_parser(PossibleValuesParser::new(&self.values));
+        }
         for name in &self.names {
             arg = match (name.strip_prefix("--"), name.chars().nth(1)) {
                 (Some(long), _) if arg.get_long().is_none() => arg.long(long.to_owned()),
@@ -117,14 +141,24 @@ mod tests {
 
     #[test]
     fn every_shell_learns_commands_and_flags() {
-        let also = r#"[{"name": "lab", "about": "Run experiments", "flags": [], "commands": [
+        let also = r#"[{"name": "lab", "about": "Run experiments", "flags": [], "arguments": [], "commands": [
             {"name": "run", "about": "Run one", "commands": [], "flags": [
-                {"names": ["-f", "--format", "-g"], "help": "How", "takes_value": true},
-                {"names": ["--new", "--anew"], "help": "Anew", "takes_value": false}]}]}]"#;
+                {"names": ["-f", "--format", "-g"], "help": "How", "takes_value": true, "values": ["wide"]},
+                {"names": ["--new", "--anew"], "help": "Anew", "takes_value": false, "values": []}],
+             "arguments": [{"name": "NAME", "values": ["bookstore"]}]}]}]"#;
         for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
             let script = with(shell, also).unwrap();
-            for word in ["scenario", "network", "lab", "format", "anew"] {
-                assert!(script.contains(word), "{shell}: {word}");
+            let words = ["scenario", "network", "lab", "format", "anew"];
+            // The generators for elvish and powershell have no values.
+            let values = ["wide", "bookstore"];
+            let values = match shell {
+                "elvish" | "powershell" => &values[..0],
+                // That of fish offers none for arguments without a flag.
+                "fish" => &values[..1],
+                _ => &values[..],
+            };
+            for word in words.iter().chain(values) {
+                assert!(script.contains(*word), "{shell}: {word}");
             }
         }
         assert!(with("csh", "[]").is_err());
