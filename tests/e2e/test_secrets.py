@@ -108,3 +108,12 @@ def test_files_that_lie_elsewhere_and_unverified_certificates_are_told(
     assert "elsewhere is read, and sent" in notes[0]
     assert "trilane: warning: -k: no certificate was verified" in done.err
     assert "-k" not in load_text("-k", "-n", "1", peers["embedded"].url("h1")).err
+    scenario = tmp_path / "own" / "steps.toml"
+    steps = "".join(
+        f'[[steps]]\nname = "{n}"\nurl = "/hello"\nbody_file = "{file}"\n'
+        for n, file in enumerate(("body", "../elsewhere"))
+    )
+    scenario.write_text(steps)
+    done = load_text("-n", "1", "--scenario", str(scenario), peers["embedded"].url("h1"))
+    notes = [line for line in done.err.splitlines() if "note: " in line]
+    assert [("elsewhere is read, and sent" in note) for note in notes] == [True], done.err

@@ -41,10 +41,11 @@ class Handler(BaseHTTPRequestHandler):
 class Server(socketserver.ThreadingMixIn, HTTPServer):
     daemon_threads = True
 
+held = b"x" * ({work} * 629)
 Server(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 """
 SERVED = "if len(sys.argv) < 2: sys.exit('no port was given')\n" + SERVER.replace("{work}", "1")
-# Several times the work of everything else that a request costs.
+# Several times the work of everything else that a request costs, and 60 MiB.
 LIGHT, HEAVY = 1, 100_000
 QUICK = ("-c", "2", "-d", "300ms", "--warmup", "0s", "--no-pin")
 
@@ -122,7 +123,8 @@ def test_a_costlier_revision_breaches_the_budget(repository: Repository) -> None
     repository.costly()
     told = repository.state / "told.md"
     build = "echo building; echo built >> log"
-    flags = ("--build", build, "--budget", "cpu +50%", "--markdown", str(told))
+    budgets = "cpu +50%, rss +100%"
+    flags = ("--build", build, "--budget", budgets, "--markdown", str(told))
     first = repository.ab(*flags, "--format", "json")
     assert first.returncode == 3, first.stderr
     assert "building main (" in first.stderr
@@ -134,10 +136,11 @@ def test_a_costlier_revision_breaches_the_budget(repository: Repository) -> None
     assert result["b"]["revision"] == repository.commit_of("costly")
     assert result["arms"] == [{"name": "program", "title": "app: Add <up>"}]
     assert (result["paired"], result["plan"]["blocks_done"]) == (True, 7)
-    [budget] = result["budgets"]
+    budget, memory = result["budgets"]
     assert (budget["text"], budget["verdict"]) == ("cpu +50%", "breached")
     assert (budget["measure"], budget["limit"]) == ("server_cpu_us_per_request", 1.5)
     assert budget["interval"][0] > 1.5
+    assert (memory["text"], memory["verdict"]) == ("rss +100%", "breached")
     for run in runs(result):
         # One of both runs twice in each block.
         assert run["plan"]["turns"] == {"length_s": 0.02, "of": 3}

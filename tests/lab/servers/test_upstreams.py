@@ -438,6 +438,12 @@ def test_a_server_has_the_name_that_is_given(
             assert "cannot be reached" in reason
         with Web.open(gateway(own, url, flags=(*trust, *name)), "h1") as web:
             assert said_by(web) == "a"
+        # With whatever certificate, and a word about that.
+        unverified = gateway(own, url, flags=(*files, "--upstream-insecure"))
+        with Web.open(unverified, "h1") as web:
+            assert said_by(web) == "a"
+        warning = "warning: --upstream-insecure: no certificate is verified"
+        assert unverified.process.log.read_text().count(warning) == 1
     with grpc_scripted.serving(Call.answer) as scripted:
         with Web.open(gateway(own, scripted.base, flags=(*files, *name)), "h1") as web:
             assert said_by(web) == "x"
