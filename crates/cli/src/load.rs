@@ -352,8 +352,9 @@ const RESULT: &str = "Result";
 
 const AFTER_HELP: &str = "\
 Counts take k and m (10k), times us, ms, s, m and h (500ms), sizes k and m (16k).
-Exit codes: 0 ok, 1 could not run, 2 wrong usage, 3 a --fail-if gate was breached,
-4 the measurement is invalid, 130 interrupted (the partial report is printed).
+Exit codes: 0 ok, 1 could not run, 2 wrong usage, 3 a --fail-if gate was breached or
+a --search holds at no rate that was tried, 4 the measurement is invalid, 130 interrupted
+(the partial report is printed).
 SSLKEYLOGFILE=FILE in the environment: secrets of connections are appended to it, for Wireshark.
 
 Examples:

@@ -371,11 +371,7 @@ impl Searched {
             }
             (None, _) => {
                 let tried = self.trials.iter().map(|trial| trial.rate_per_s);
-                format!(
-                    "It holds at no rate that was tried, down to {:.1} requests/s; below {:.1} a run has too few responses to tell: give it more time (-d)",
-                    tried.reduce(f64::min).unwrap_or(self.lowest_per_s),
-                    self.lowest_per_s
-                )
+                holds_nowhere(tried, self.lowest_per_s)
             }
         }
     }
@@ -427,6 +423,14 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     }
 }
 
+/// What is said where no run at these rates held; `lowest_per_s` is the rate below which none is tried.
+fn holds_nowhere(tried: impl Iterator<Item = f64>, lowest_per_s: f64) -> String {
+    format!(
+        "It holds at no rate that was tried, down to {:.1} requests/s; below {lowest_per_s:.1} a run has too few responses to tell: give it more time (-d)",
+        tried.reduce(f64::min).unwrap_or(lowest_per_s),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -462,9 +466,26 @@ mod tests {
         let (found, _) = searched(100.0, |_| false);
         assert_eq!(found.low_per_s, None);
         assert!(found.high_per_s.is_some_and(|high| high < 2.0));
+        // FINDINGS N9.
+        assert_eq!(
+            Searched::new(&[], 1.0, Some(found), Vec::new()).code(),
+            BREACHED
+        );
         let (found, runs) = searched(100.0, |_| true);
         assert_eq!(found.high_per_s, None);
         assert!(found.low_per_s.is_some() && runs < 60);
+    }
+
+    /// FINDINGS N9: it was not the end of the search that was tried last.
+    #[test]
+    fn what_holds_nowhere_names_the_lowest_rate_that_was_tried() {
+        let text = holds_nowhere([7905.8, 3952.9, 1976.5, 3952.9].into_iter(), 600.0);
+        assert!(
+            text.contains("tried, down to 1976.5 requests/s; below 600.0"),
+            "{text}"
+        );
+        let text = holds_nowhere(std::iter::empty(), 600.0);
+        assert!(text.contains("tried, down to 600.0 requests/s"), "{text}");
     }
 
     /// Near the limit it is chance whether a run holds: the interval has the rate at which half do.

@@ -51,6 +51,14 @@ def test_without_an_answer_it_is_invalid(options: dict[str, Any], said: str) -> 
     assert said in run.validity.reasons[0].text
 
 
+def test_what_holds_nowhere_names_the_lowest_rate_that_was_tried() -> None:
+    """FINDINGS N9."""
+    document = searches.search(low=None)
+    document["trials"].append({**document["trials"][0], "rate_per_s": 5_200.0})
+    run = search_run.run_of(msgspec.convert(document, Search))
+    assert "no rate that was tried, down to 5,200.0" in run.validity.reasons[0].text
+
+
 def test_goals_judge_what_the_engine_would() -> None:
     document = searches.search(goals=["error_rate<5%"])
     for trial in document["trials"]:

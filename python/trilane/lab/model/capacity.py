@@ -103,5 +103,5 @@ class Capacity(Record, frozen=True, omit_defaults=False):
             )
         if low is not None:
             return f"it holds at every rate that was tried, up to {low:,.1f} requests/s"
-        tried = self.lowest_per_s if high is None else high
+        tried = min((run.rate_per_s for run in self.tried), default=self.lowest_per_s)
         return f"it holds at no rate that was tried, down to {tried:,.1f} requests/s"
