@@ -169,14 +169,16 @@ where
         };
     }
 
-    if let Some(text) = malformed::reason(&head) {
+    // Most requests of a connection name the host that the first one did.
+    let is_known = authority::only(&head).is_some_and(|named| connection.has_served_as(named));
+    if let Some(text) = malformed::reason(&head, is_known) {
         let mut response = rejection(fields, head.version, StatusCode::BAD_REQUEST, text);
         if is_head {
             *response.body_mut() = Reply::Bytes(Bytes::new());
         }
         return Answer::now(response);
     }
-    if let Some((status, text)) = unwelcome(app, connection, &head) {
+    if let Some((status, text)) = unwelcome(app, connection, &head, is_known) {
         return Answer::now(rejected(fields, &head, &body, status, text));
     }
     let gateway = app.gateway();
@@ -231,10 +233,16 @@ fn unwelcome(
     app: &App,
     connection: &Connection,
     head: &Parts,
+    is_known: bool,
 ) -> Option<(StatusCode, &'static str)> {
-    if !app.hosts.allow(head) {
-        // RFC 9110 section 15.5.20.
-        return Some((StatusCode::MISDIRECTED_REQUEST, NOT_OURS));
+    if !is_known {
+        if !app.hosts.allow(head) {
+            // RFC 9110 section 15.5.20.
+            return Some((StatusCode::MISDIRECTED_REQUEST, NOT_OURS));
+        }
+        if let Some(named) = authority::only(head) {
+            connection.serve_as(named);
+        }
     }
     let foreign = cross_origin::refusal(head, app.cors.as_ref());
     let is_early = || !head.method.is_safe() && connection.is_early(&head.headers);
