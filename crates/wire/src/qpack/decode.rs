@@ -48,6 +48,9 @@ impl<E> From<LineError> for DecodeError<E> {
     }
 }
 
+/// A name and a value.
+type Pair<'a> = (&'a [u8], &'a [u8]);
+
 /// The field lines of a section, one by one; see [`decode`].
 pub(crate) struct Lines<'a> {
     rest: &'a [u8],
@@ -70,7 +73,7 @@ impl<'a> Lines<'a> {
     pub(crate) fn next<'b>(
         &mut self,
         scratch: &'b mut Vec<u8>,
-    ) -> Result<Option<(&'b [u8], &'b [u8])>, LineError>
+    ) -> Result<Option<Pair<'b>>, LineError>
     where
         'a: 'b,
     {
