@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -24,6 +24,8 @@ pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest head of a request in bytes, as announced to HTTP/2 and HTTP/3 clients.
 pub(crate) const MAX_HEAD: u32 = 64 << 10;
 
+/// How long a name of a host, with its port, may be to be remembered.
+const LONGEST_HOST: usize = 256;
 /// RFC 8470 section 5.1.
 const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
@@ -37,6 +39,9 @@ pub(crate) struct Connection {
     /// Whether the handshake is under way, and what comes may have been replayed; `None` where early
     /// data is not taken.
     early: Option<Arc<AtomicBool>>,
+    /// How the first request named the host for which it was served: what names it so again need not be looked
+    /// at again.
+    served_as: OnceLock<Box<[u8]>>,
     requests: AtomicU64,
     /// Successful writes to the socket.
     writes: AtomicU64,
@@ -70,6 +75,7 @@ impl Connection {
             tls,
             limit,
             early,
+            served_as: OnceLock::new(),
             requests: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             waiting: AtomicU32::new(0),
@@ -115,6 +121,18 @@ impl Connection {
 
     pub(crate) fn is_waiting(&self) -> bool {
         self.waiting.load(Relaxed) > 0
+    }
+
+    /// Whether a request that named the host so was in order, and served.
+    pub(crate) fn has_served_as(&self, named: &[u8]) -> bool {
+        self.served_as.get().is_some_and(|known| **known == *named)
+    }
+
+    /// A request that names the host so is in order, and served.
+    pub(crate) fn serve_as(&self, named: &[u8]) {
+        if named.len() <= LONGEST_HOST {
+            self.served_as.get_or_init(|| named.into());
+        }
     }
 
     /// It has one request at a time.

@@ -1,13 +1,14 @@
 //! Starting and stopping.
 
 use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     sync::Arc,
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
+use rustls::ServerConfig;
 use tokio::sync::{Semaphore, mpsc, watch};
 use trilane_grpc::Schema;
 
@@ -24,7 +25,7 @@ use crate::{
     services::Services,
     tcp, tls,
     upstream::Upstreams,
-    worker::{Accept, MAX_QUIC_CONNECTIONS, Signal, Worker},
+    worker::{Accept, Arrival, MAX_QUIC_CONNECTIONS, Signal, Worker},
 };
 
 /// More threads than this is a slip of the finger.
@@ -63,17 +64,7 @@ impl Server {
     /// Loads or makes the certificate, binds the sockets, and starts the worker threads. Requests
     /// are answered when this returns.
     pub fn start(config: Config) -> Result<Self, Error> {
-        if !(1..=MAX_THREADS).contains(&config.threads) {
-            return Err(Error::Config(format!(
-                "{} threads: give a number from 1 to {MAX_THREADS}",
-                config.threads
-            )));
-        }
-        if config.streams == 0 || config.keepalive_requests == Some(0) {
-            return Err(Error::Config(
-                "streams and requests per connection must be at least 1".into(),
-            ));
-        }
+        check(&config)?;
         // What cannot be served needs neither ports nor a certificate.
         let (alone, services) = match &config.forwarding {
             None => (false, Services::library()),
@@ -100,31 +91,9 @@ impl Server {
             config.quic_congestion,
         )?;
         let (signal, watcher) = watch::channel(Signal::Serve);
-        let (doors, queues): (Vec<_>, Vec<_>) = (0..config.threads)
-            .map(|_| mpsc::unbounded_channel())
-            .unzip();
+        let listeners = [(sockets.http, None), (sockets.https, Some(tcp_tls))];
+        let (accepts, queues) = deal(listeners, config.threads, &descriptors, bounds.tcp.as_ref());
 
-        // Accepting is little work; the two ports are spread over two workers where there are two.
-        let mut accepts: Vec<Vec<Accept>> = (0..config.threads).map(|_| Vec::new()).collect();
-        accepts[0].push(Accept {
-            listener: sockets.http,
-            tls: None,
-            doors: doors.clone(),
-            descriptors: descriptors.clone(),
-            connections: bounds.tcp.clone(),
-        });
-        accepts[1 % config.threads].push(Accept {
-            listener: sockets.https,
-            tls: Some(tcp_tls),
-            doors,
-            descriptors,
-            connections: bounds.tcp.clone(),
-        });
-
-        let forwarding = config.forwarding.as_ref();
-        let upstreams = forwarding.map_or(&[][..], |to| &to.upstreams);
-        let limits = forwarding.map(|to| to.limits).unwrap_or_default();
-        let ended = forwarding.and_then(|to| to.ended.as_ref());
         let library = (!alone).then(Library::new);
         let mut server = Self {
             addresses,
@@ -145,18 +114,16 @@ impl Server {
         for (number, ((queue, udp), accepts)) in parts.enumerate() {
             let tally = Arc::new(Tally::default());
             server.counts.0.push(tally.clone());
+            let calls = Rpc::new(
+                library.clone(),
+                upstreams(config.forwarding.as_ref())?,
+                &services,
+                watcher.clone(),
+            )?;
             let app = App::new(
                 addresses.https.port(),
                 tally,
-                Gateway::new(
-                    Rpc::new(
-                        library.clone(),
-                        Upstreams::new(upstreams, limits, ended)?,
-                        &services,
-                        watcher.clone(),
-                    )?,
-                    services.clone(),
-                ),
+                Gateway::new(calls, services.clone()),
                 alone,
                 Hosts::new(&config.allow_hosts, &certified)?,
                 Cors::new(&config.cors_origins)?,
@@ -179,23 +146,22 @@ impl Server {
                 signal: watcher.clone(),
             };
             let ready = ready.clone();
-            let thread = thread::Builder::new()
-                .name(format!("serve-{number}"))
-                .spawn(move || worker.run(&ready))
-                .map_err(Error::System)?;
-            server.threads.push(thread);
+            server.spawn(format!("serve-{number}"), move || worker.run(&ready))?;
         }
         drop(ready);
         for result in started.iter().take(config.threads) {
             result?;
         }
         // Writing 3,000 books takes a moment; the first reader should not have to wait for it.
-        let books = thread::Builder::new()
-            .name("serve-books".into())
-            .spawn(app::prepare)
-            .map_err(Error::System)?;
-        server.threads.push(books);
+        server.spawn("serve-books".into(), app::prepare)?;
         Ok(server)
+    }
+
+    /// Starts a thread that [`Self::end`] waits for.
+    fn spawn(&mut self, name: String, run: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+        let thread = thread::Builder::new().name(name).spawn(run);
+        self.threads.push(thread.map_err(Error::System)?);
+        Ok(())
     }
 
     /// The congestion control of connections over TCP by the kernel's name, unless a route has another.
@@ -283,6 +249,53 @@ impl Bounds {
         let bounded = self.tcp.is_some();
         bounded.then(|| Connections::new(most, self.crowded.clone()))
     }
+}
+
+/// Whether a server can be made so.
+fn check(config: &Config) -> Result<(), Error> {
+    if !(1..=MAX_THREADS).contains(&config.threads) {
+        return Err(Error::Config(format!(
+            "{} threads: give a number from 1 to {MAX_THREADS}",
+            config.threads
+        )));
+    }
+    if config.streams == 0 || config.keepalive_requests == Some(0) {
+        return Err(Error::Config(
+            "streams and requests per connection must be at least 1".into(),
+        ));
+    }
+    Ok(())
+}
+
+/// For each worker the listening sockets whose connections it accepts, and the queue by which it gets
+/// those that are dealt to it. Accepting is little work; the two ports are spread over two workers where
+/// there are two.
+fn deal(
+    listeners: [(TcpListener, Option<Arc<ServerConfig>>); 2],
+    workers: usize,
+    descriptors: &Arc<Semaphore>,
+    connections: Option<&Arc<Connections>>,
+) -> (Vec<Vec<Accept>>, Vec<mpsc::UnboundedReceiver<Arrival>>) {
+    let (doors, queues): (Vec<_>, Vec<_>) = (0..workers).map(|_| mpsc::unbounded_channel()).unzip();
+    let mut accepts: Vec<Vec<Accept>> = (0..workers).map(|_| Vec::new()).collect();
+    for (number, (listener, tls)) in listeners.into_iter().enumerate() {
+        accepts[number % workers].push(Accept {
+            listener,
+            tls,
+            doors: doors.clone(),
+            descriptors: descriptors.clone(),
+            connections: connections.cloned(),
+        });
+    }
+    (accepts, queues)
+}
+
+/// One worker's connections to the servers that calls go on to.
+fn upstreams(forwarding: Option<&Forwarding>) -> Result<Upstreams, Error> {
+    let upstreams = forwarding.map_or(&[][..], |to| &to.upstreams);
+    let limits = forwarding.map(|to| to.limits).unwrap_or_default();
+    let ended = forwarding.and_then(|to| to.ended.as_ref());
+    Upstreams::new(upstreams, limits, ended)
 }
 
 impl Drop for Server {

@@ -26,6 +26,18 @@ pub(super) fn is_sound(head: &Parts) -> bool {
     }
 }
 
+/// The value that alone names the host, where one does: all that [`is_sound`] looks at.
+pub(super) fn only(head: &Parts) -> Option<&[u8]> {
+    let mut hosts = head.headers.get_all(HOST).iter();
+    match (head.uri.authority(), hosts.next(), hosts.next()) {
+        (Some(named), None, _) if head.version >= Version::HTTP_2 => {
+            Some(named.as_str().as_bytes())
+        }
+        (None, Some(host), None) if head.version == Version::HTTP_11 => Some(host.as_bytes()),
+        _ => None,
+    }
+}
+
 /// The host of a sound value, without its port.
 pub(super) fn host(value: &[u8]) -> &[u8] {
     let end = match value.first() {

@@ -13,9 +13,10 @@ use trilane_wire::field;
 
 use super::authority;
 
-/// Says why a request is refused, if it is.
-pub(super) fn reason(head: &Parts) -> Option<&'static str> {
-    if !authority::is_sound(head) {
+/// Says why a request is refused, if it is. `is_known`: another that named the same host the same way was
+/// not refused for that.
+pub(super) fn reason(head: &Parts, is_known: bool) -> Option<&'static str> {
+    if !is_known && !authority::is_sound(head) {
         return Some("the request must name one host");
     }
     if !has_path(head) {
@@ -32,17 +33,18 @@ pub(super) fn reason(head: &Parts) -> Option<&'static str> {
         let has_both = length.is_some() && head.headers.contains_key(TRANSFER_ENCODING);
         return has_both.then_some("content-length and transfer-encoding exclude each other");
     }
-    let fields = || head.headers.iter();
-    // RFC 9113 section 8.2.2, RFC 9114 section 4.2.
-    if fields().any(|(name, _)| field::is_connection_specific(name.as_str().as_bytes()))
-        || head.headers.get_all(TE).iter().any(|te| te != "trailers")
-    {
+    let (mut is_of_connection, mut has_padded) = (false, false);
+    for (name, value) in &head.headers {
+        // RFC 9113 section 8.2.2, RFC 9114 section 4.2.
+        is_of_connection |= field::is_connection_specific(name.as_str().as_bytes())
+            || name == TE && value != "trailers";
+        // RFC 9113 section 8.2.1; RFC 9110 section 5.5, by which RFC 9114 goes.
+        has_padded |= is_padded(value);
+    }
+    if is_of_connection {
         return Some("fields about a connection are of HTTP/1.1 alone");
     }
-    // RFC 9113 section 8.2.1; RFC 9110 section 5.5, by which RFC 9114 goes.
-    fields()
-        .any(|(_, value)| is_padded(value))
-        .then_some("a field's value must not begin or end with white space")
+    has_padded.then_some("a field's value must not begin or end with white space")
 }
 
 /// RFC 9113 section 8.3.1, RFC 9114 section 4.3.1, RFC 9112 section 3.2.

@@ -23,6 +23,7 @@ use std::{
     net::SocketAddr,
     pin::Pin,
     sync::{Arc, PoisonError, RwLock},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -174,24 +175,17 @@ where
         };
     }
 
-    if let Some(text) = malformed::reason(&head) {
+    // Most requests of a connection name the host that the first one did.
+    let is_known = authority::only(&head).is_some_and(|named| connection.has_served_as(named));
+    if let Some(text) = malformed::reason(&head, is_known) {
         let mut response = rejection(fields, head.version, StatusCode::BAD_REQUEST, text);
         if is_head {
             *response.body_mut() = Reply::Bytes(Bytes::new());
         }
         return Answer::now(response);
     }
-    // RFC 9110 section 15.5.20: 421.
-    let foreign = match app.hosts.allow(&head) {
-        true => cross_origin::refusal(&head, app.cors.as_ref()),
-        false => Some((StatusCode::MISDIRECTED_REQUEST, NOT_OURS)),
-    };
-    if let Some((status, text)) = foreign {
+    if let Some((status, text)) = unwelcome(app, connection, &head, is_known) {
         return Answer::now(rejected(fields, &head, &body, status, text));
-    }
-    if !head.method.is_safe() && connection.is_early(&head.headers) {
-        let status = StatusCode::TOO_EARLY;
-        return Answer::now(rejected(fields, &head, &body, status, TOO_EARLY));
     }
     let gateway = app.gateway();
     if app.calls_alone {
@@ -204,21 +198,7 @@ where
         };
     }
     if head.uri.path() == "/echo" && !is_head {
-        if rest::websocket::is_asked(&head) {
-            return rest::websocket::echo(&gateway, connection, head, fields);
-        }
-        let length = body.size_hint().exact();
-        let mut response = Response::new(Reply::Echo(body));
-        *response.headers_mut() = fields;
-        if let Some(length) = length {
-            add_length(response.headers_mut(), length);
-        }
-        let kind = match head.headers.get(CONTENT_TYPE) {
-            Some(kind) => kind.clone(),
-            None => HeaderValue::from_static("application/octet-stream"),
-        };
-        response.headers_mut().insert(CONTENT_TYPE, kind);
-        return Answer::now(response);
+        return echo(&gateway, connection, head, body, fields);
     }
 
     let is_for_services = match gateway.services().owner(head.uri.path()) {
@@ -251,11 +231,76 @@ where
     if body.is_end_stream() && wait.is_zero() {
         return Answer::now(response);
     }
+    after_content(connection, head.version, body, wait, response)
+}
+
+/// Why a request that is in order is not for this server, if it is not.
+fn unwelcome(
+    app: &App,
+    connection: &Connection,
+    head: &Parts,
+    is_known: bool,
+) -> Option<(StatusCode, &'static str)> {
+    if !is_known {
+        if !app.hosts.allow(head) {
+            // RFC 9110 section 15.5.20.
+            return Some((StatusCode::MISDIRECTED_REQUEST, NOT_OURS));
+        }
+        if let Some(named) = authority::only(head) {
+            connection.serve_as(named);
+        }
+    }
+    let foreign = cross_origin::refusal(head, app.cors.as_ref());
+    let is_early = || !head.method.is_safe() && connection.is_early(&head.headers);
+    foreign.or_else(|| is_early().then_some((StatusCode::TOO_EARLY, TOO_EARLY)))
+}
+
+/// Gives the request's content back.
+fn echo<B>(
+    gateway: &Arc<Gateway>,
+    connection: &Arc<Connection>,
+    head: Parts,
+    body: B,
+    fields: HeaderMap,
+) -> Answer<B>
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    if rest::websocket::is_asked(&head) {
+        return rest::websocket::echo(gateway, connection, head, fields);
+    }
+    let length = body.size_hint().exact();
+    let mut response = Response::new(Reply::Echo(body));
+    *response.headers_mut() = fields;
+    if let Some(length) = length {
+        add_length(response.headers_mut(), length);
+    }
+    let kind = match head.headers.get(CONTENT_TYPE) {
+        Some(kind) => kind.clone(),
+        None => HeaderValue::from_static("application/octet-stream"),
+    };
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    Answer::now(response)
+}
+
+/// Gives `response` once the request's content has been read, and `wait` is over.
+fn after_content<B>(
+    connection: &Arc<Connection>,
+    version: Version,
+    body: B,
+    wait: Duration,
+    response: Response<Reply<B>>,
+) -> Answer<B>
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
     let waiting = connection.wait();
     Answer::later(async move {
         let _waiting = waiting;
         if let Err(error) = drain(body).await {
-            if head.version >= Version::HTTP_2 {
+            if version >= Version::HTTP_2 {
                 // The stream is reset, which says the same.
                 return Err(error);
             }
@@ -265,7 +310,7 @@ where
             };
             let mut fields = HeaderMap::new();
             fields.insert(SERVER, HeaderValue::from_static(SERVER_NAME));
-            return Ok(rejection(fields, head.version, status, text));
+            return Ok(rejection(fields, version, status, text));
         }
         if !wait.is_zero() {
             sleep(wait).await;

@@ -5,7 +5,7 @@
 //! sections of requests as they came, too, of which h3 makes one request or another. Nor does h3
 //! read what an encoder says, which must not insert into our dynamic table: it has no capacity.
 
-use super::section::Sections;
+use super::section::{Heads, Sections};
 use crate::connection::MAX_HEAD;
 
 /// RFC 9114 section 6.2.1.
@@ -64,9 +64,10 @@ pub(super) enum Refused {
 }
 
 impl Guard {
-    pub(super) fn of_request() -> Self {
+    /// `heads` is one for all streams of the connection.
+    pub(super) fn of_request(heads: Heads) -> Self {
         Self {
-            sections: Some(Sections::default()),
+            sections: Some(Sections::new(heads)),
             ..Self::starting(At::FrameType)
         }
     }
@@ -201,8 +202,8 @@ mod tests {
 
     #[test]
     fn frames_pass_whole_and_byte_by_byte() {
-        assert!(Guard::of_request().check(&good()).is_ok());
-        let mut guard = Guard::of_request();
+        assert!(Guard::of_request(Heads::default()).check(&good()).is_ok());
+        let mut guard = Guard::of_request(Heads::default());
         for byte in good() {
             assert!(guard.check(&[byte]).is_ok());
         }
@@ -214,8 +215,11 @@ mod tests {
         for kind in [0x01, 0x04, 0x21] {
             let mut bytes = good()[..5].to_vec();
             bytes.extend([kind, 0x80, 0x01, 0x00, 0x01]);
-            assert!(Guard::of_request().check(&bytes).is_err(), "{kind}");
-            let mut guard = Guard::of_request();
+            assert!(
+                Guard::of_request(Heads::default()).check(&bytes).is_err(),
+                "{kind}"
+            );
+            let mut guard = Guard::of_request(Heads::default());
             let refused = bytes.iter().position(|&byte| guard.check(&[byte]).is_err());
             assert_eq!(refused, Some(bytes.len() - 1), "{kind}");
         }

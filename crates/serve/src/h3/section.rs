@@ -4,37 +4,72 @@
 //! RFC 9114 sections 4.1.2, 4.2 and 4.3. What is left of a request says the rest, over all versions alike:
 //! see `app::malformed`.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use trilane_wire::{field, qpack};
 
 use crate::connection::MAX_HEAD;
 
-/// Reads the field sections of one request stream.
+/// Longer heads are not remembered.
+const REMEMBERED: usize = 2048;
+
+/// What the request streams of one connection share.
+#[derive(Clone, Default)]
+pub(super) struct Heads(Arc<Mutex<Shared>>);
+
 #[derive(Default)]
-pub(super) struct Sections {
-    /// The head has come; what comes now is trailers.
-    has_head: bool,
+struct Shared {
+    /// The last head that was sound. Clients repeat themselves, and no table stands behind the bytes: the
+    /// same ones are the same head.
+    last: Vec<u8>,
+    /// For [`qpack::decode`].
     scratch: Vec<u8>,
 }
 
+/// Reads the field sections of one request stream.
+pub(super) struct Sections {
+    heads: Heads,
+    /// The head has come; what comes now is trailers.
+    has_head: bool,
+}
+
 impl Sections {
+    pub(super) fn new(heads: Heads) -> Self {
+        Self {
+            heads,
+            has_head: false,
+        }
+    }
+
     /// Whether h3 may have the next section. One that cannot be decoded, or is too long, h3 refuses itself.
     pub(super) fn is_sound(&mut self, section: &[u8]) -> bool {
-        let mut fields = Fields::default();
         let is_trailers = self.has_head;
         self.has_head = true;
+        let mut shared = self.heads.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_trailers && !section.is_empty() && shared.last == section {
+            return true;
+        }
+        let mut fields = Fields::default();
         let limit = u64::from(MAX_HEAD);
         let read = qpack::decode(
             section,
             limit,
-            &mut self.scratch,
+            &mut shared.scratch,
             |name, value| match fields.is_sound(name, value, is_trailers) {
                 true => Ok(()),
                 false => Err(Malformed),
             },
         );
         match read {
-            Ok(()) => is_trailers || fields.make_a_request(),
-            Err(qpack::DecodeError::Field(Malformed)) => false,
+            Ok(()) if is_trailers => true,
+            Ok(()) if fields.make_a_request() => {
+                if section.len() <= REMEMBERED {
+                    shared.last.clear();
+                    shared.last.extend_from_slice(section);
+                }
+                true
+            }
+            Ok(()) | Err(qpack::DecodeError::Field(Malformed)) => false,
             Err(_) => true,
         }
     }
@@ -111,5 +146,50 @@ impl Fields {
                 has(METHOD | SCHEME | PATH) && !has(PROTOCOL) && (!self.is_star || self.is_options)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trilane_wire::request::Indexing;
+
+    use super::*;
+
+    fn section(fields: &[(&str, &str)]) -> Vec<u8> {
+        let fields = fields
+            .iter()
+            .map(|(name, value)| (name.as_bytes(), value.as_bytes(), Indexing::Without));
+        let mut out = Vec::new();
+        qpack::encode(fields, &mut out);
+        out
+    }
+
+    #[test]
+    fn a_head_that_is_remembered_is_a_head_and_no_more() {
+        let head = section(&[(":method", "GET"), (":scheme", "https"), (":path", "/")]);
+        let wrong = section(&[(":method", "GET"), (":scheme", "https"), (":path", "x")]);
+        let heads = Heads::default();
+        let new = || Sections::new(heads.clone());
+        for _ in 0..2 {
+            let mut sections = new();
+            assert!(sections.is_sound(&head));
+            // There are no pseudo-fields in trailers.
+            assert!(!sections.is_sound(&head));
+            assert!(!new().is_sound(&wrong));
+        }
+        assert_eq!(heads.0.lock().unwrap().last, head);
+        let long = "x".repeat(2 * REMEMBERED);
+        let long = section(&[
+            (":method", "GET"),
+            (":scheme", "https"),
+            (":path", "/"),
+            ("a", &long),
+        ]);
+        assert!(new().is_sound(&long));
+        assert_eq!(
+            heads.0.lock().unwrap().last,
+            head,
+            "what is kept is bounded"
+        );
     }
 }

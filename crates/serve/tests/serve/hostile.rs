@@ -121,6 +121,32 @@ fn a_request_names_one_host() {
 }
 
 #[test]
+fn each_request_of_a_connection_names_a_host_of_its_own() {
+    let target = start();
+    run(async {
+        let first = "GET /hello HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        for (expected, hosts) in [
+            ("200", "host: localhost\r\n"),
+            ("421", "host: a.example\r\n"),
+            ("421", "host: localhost.example\r\n"),
+            ("400", "host: localhost\r\nhost: a.example\r\n"),
+            ("400", ""),
+        ] {
+            let requests = format!("{first}{first}GET /hello HTTP/1.1\r\n{hosts}\r\n");
+            let heard = say(&target, requests.as_bytes()).await;
+            let text = String::from_utf8_lossy(&heard);
+            let statuses = text.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]);
+            let statuses: Vec<_> = statuses.collect();
+            assert_eq!(statuses, ["200", "200", expected], "{hosts:?}");
+        }
+        // A target with an authority counts beside the field.
+        let absolute = "GET http://a.example/hello HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        let heard = say(&target, format!("{first}{absolute}").as_bytes()).await;
+        assert!(String::from_utf8_lossy(&heard).contains("HTTP/1.1 421"));
+    });
+}
+
+#[test]
 fn a_refusal_is_not_lost_with_what_was_sent_behind_the_request() {
     let target = start();
     run(async {

@@ -25,19 +25,88 @@ pub fn decode<E>(
     scratch: &mut Vec<u8>,
     mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
 ) -> Result<(), DecodeError<E>> {
-    let mut rest = prefix(section).map_err(DecodeError::Decompression)?;
-    let mut size = 0u64;
-    while let Some(&first) = rest.first() {
-        scratch.clear();
-        let (name, value) = line(first, &mut rest, scratch).map_err(DecodeError::Decompression)?;
-        let (name, value) = (name.get(scratch), value.get(scratch));
-        size += name.len() as u64 + value.len() as u64 + 32;
-        if size > limit {
-            return Err(DecodeError::TooLarge);
-        }
+    let mut lines = Lines::new(section, limit).map_err(DecodeError::from)?;
+    while let Some((name, value)) = lines.next(scratch).map_err(DecodeError::from)? {
         visit(name, value).map_err(DecodeError::Field)?;
     }
     Ok(())
+}
+
+/// Why a field line was not decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineError {
+    Decompression(&'static str),
+    TooLarge,
+}
+
+impl<E> From<LineError> for DecodeError<E> {
+    fn from(error: LineError) -> Self {
+        match error {
+            LineError::Decompression(reason) => DecodeError::Decompression(reason),
+            LineError::TooLarge => DecodeError::TooLarge,
+        }
+    }
+}
+
+/// A name and a value.
+type Pair<'a> = (&'a [u8], &'a [u8]);
+
+/// The field lines of a section, one by one; see [`decode`].
+pub(crate) struct Lines<'a> {
+    rest: &'a [u8],
+    /// What is left of the limit.
+    left: u64,
+}
+
+impl<'a> Lines<'a> {
+    pub(crate) fn new(section: &'a [u8], limit: u64) -> Result<Self, LineError> {
+        let rest = prefix(section).map_err(LineError::Decompression)?;
+        Ok(Self { rest, left: limit })
+    }
+
+    /// What has not been decoded.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Decodes the next line, if there is one.
+    pub(crate) fn next<'b>(
+        &mut self,
+        scratch: &'b mut Vec<u8>,
+    ) -> Result<Option<Pair<'b>>, LineError>
+    where
+        'a: 'b,
+    {
+        let Some(&first) = self.rest.first() else {
+            return Ok(None);
+        };
+        scratch.clear();
+        let (name, value) =
+            line(first, &mut self.rest, scratch).map_err(LineError::Decompression)?;
+        let scratch = &*scratch;
+        let (name, value) = (name.get(scratch), value.get(scratch));
+        self.count(name.len() + value.len())?;
+        Ok(Some((name, value)))
+    }
+
+    /// Passes over the next line where it has the bytes of `known`, a line whose name and value have
+    /// `decoded` bytes, and says whether it has. A line says by itself where it ends, and there is no
+    /// table: the same bytes are the same line.
+    #[inline]
+    pub(crate) fn skip(&mut self, known: &[u8], decoded: usize) -> Result<bool, LineError> {
+        let Some(rest) = self.rest.strip_prefix(known) else {
+            return Ok(false);
+        };
+        self.rest = rest;
+        self.count(decoded)?;
+        Ok(true)
+    }
+
+    fn count(&mut self, decoded: usize) -> Result<(), LineError> {
+        let left = self.left.checked_sub(decoded as u64 + 32);
+        self.left = left.ok_or(LineError::TooLarge)?;
+        Ok(())
+    }
 }
 
 /// The prefix (RFC 9204 §4.5.1). With a table of capacity 0 every Required Insert Count but 0 is

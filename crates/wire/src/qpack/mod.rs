@@ -10,6 +10,7 @@ mod integer;
 mod table;
 
 pub use decode::{DecodeError, decode};
+pub(crate) use decode::{LineError, Lines};
 pub use instructions::{DecoderStream, EncoderStream, InstructionError};
 
 use crate::request::Indexing;

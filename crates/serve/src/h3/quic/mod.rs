@@ -19,7 +19,7 @@ use h3::{
 use quinn::{ConnectionError, VarInt};
 use tokio_util::sync::ReusableBoxFuture;
 
-use super::guard::Guard;
+use super::{guard::Guard, section::Heads};
 
 mod receive;
 mod send;
@@ -45,6 +45,7 @@ pub(super) struct Connection {
     request: ReusableBoxFuture<'static, (Accepted, quinn::Connection)>,
     unidirectional: Option<Opened<quinn::RecvStream>>,
     opener: Opener,
+    heads: Heads,
 }
 
 async fn accept(quinn: quinn::Connection) -> (Accepted, quinn::Connection) {
@@ -57,6 +58,7 @@ impl Connection {
             request: ReusableBoxFuture::new(accept(quinn.clone())),
             unidirectional: None,
             opener: Opener::new(quinn.clone()),
+            heads: Heads::default(),
             quinn,
         }
     }
@@ -91,7 +93,7 @@ impl quic::Connection<Bytes> for Connection {
         Poll::Ready(match streams {
             Ok((send, recv)) => Ok(BidiStream {
                 send: SendStream::new(send, true),
-                recv: RecvStream::new(recv, Guard::of_request()),
+                recv: RecvStream::new(recv, Guard::of_request(self.heads.clone())),
             }),
             Err(error) => Err(connection_error(error)),
         })
@@ -159,7 +161,7 @@ impl quic::OpenStreams<Bytes> for Opener {
         Poll::Ready(match stream {
             Ok((send, recv)) => Ok(BidiStream {
                 send: SendStream::new(send, false),
-                recv: RecvStream::new(recv, Guard::of_request()),
+                recv: RecvStream::new(recv, Guard::of_request(Heads::default())),
             }),
             Err(error) => Err(lost(error)),
         })
