@@ -55,6 +55,11 @@ class _Hold(weakref.ref[Lease]):
     what: Entry[Connection] | Attempt
 
 
+_NOBODY: Final = Lease()
+_ENDED: Final = _Hold(_NOBODY)
+"""Of leases that were given back: no pool has it, so that their end is not looked into."""
+
+
 class _Waiter:
     """What a thread waits for at the limits of a pool."""
 
@@ -164,6 +169,7 @@ class Pool:
                 if self._lost:
                     self._reclaim()
                 self._release(hold, reusable=reusable)
+                lease._hold = _ENDED  # noqa: SLF001 - of this module
             except BaseException:
                 self._lost.append(None)
                 raise
