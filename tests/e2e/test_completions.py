@@ -54,7 +54,15 @@ def test_bash_completes_experiments_forms_and_runs(tmp_path: Path) -> None:
     (tmp_path / "experiments").mkdir()
     file = tmp_path / "experiments" / "own-question.toml"
     file.write_text("[forms.special]\n", encoding="utf-8")
-    (tmp_path / "experiments" / "bad.toml").write_text("[", encoding="utf-8")
+    bad = {
+        "bad": "[",
+        "number": "forms = 3",
+        # What a shell would run.
+        "$(touch ran)": "[forms.special]",
+        "named": "[forms.'$(touch ran)']",
+    }
+    for name, text in bad.items():
+        (tmp_path / "experiments" / f"{name}.toml").write_text(text, encoding="utf-8")
     script = tmp_path / "trilane.bash"
     with script.open("wb") as out:
         command = [*WHOLE, "completions", "bash"]
@@ -64,6 +72,7 @@ def test_bash_completes_experiments_forms_and_runs(tmp_path: Path) -> None:
     assert completed(script, "lab", "run", "--form", "sp") == {"special"}
     assert completed(script, "report", "lat") == {"latest"}
     assert completed(script, "compare", "books") == {"bookstore"}
+    assert "touch" not in script.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("program", ["native", "whole"])

@@ -48,13 +48,18 @@ def completions(
 def _values() -> dict[tuple[str, str], list[str]]:
     """What a shell offers for arguments and flags, by the command and their names."""
     from trilane.lab.experiment import places
+    from trilane.lab.experiment.check import NAME
 
     forms: dict[str, list[str]] = {}
     for file in (file for folder in places.experiments() for file in folder.glob("*.toml")):
+        # Shells run what stands in their scripts: any other name is no experiment's, nor a form's.
+        if not NAME.fullmatch(file.stem):
+            continue
         # Without the packages of the lab, and although others may be bad.
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            known = tomllib.loads(file.read_text(encoding="utf-8")).get("forms", {})
-            forms.setdefault(file.stem, list(known))
+        with contextlib.suppress(OSError, ValueError):
+            known = tomllib.loads(file.read_text(encoding="utf-8")).get("forms")
+            names = known if isinstance(known, dict) else {}
+            forms.setdefault(file.stem, [name for name in names if NAME.fullmatch(name)])
     experiments = sorted(forms)
     every_form = sorted({name for known in forms.values() for name in known})
     # A run is also named by its experiment; names of runs would be those there are now.
