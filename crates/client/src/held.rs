@@ -58,8 +58,9 @@ impl State {
         for (slot, request) in held {
             match self.link.submit(&request, slot) {
                 Ok(id) => self.slots.sent(slot, id.number),
-                // Its caller cannot begin it again elsewhere: it waits for room here.
-                Err(Refused::Full) if self.slots.has_content(slot) => {
+                // Its caller gives its content in pieces, which cannot be given again elsewhere: it waits
+                // for room here.
+                Err(Refused::Full) if self.slots.get(slot).upload.is_some() => {
                     self.held.push_back((slot, request));
                 }
                 Err(reason) => self.slots.fail(slot, unsent(reason)),
@@ -92,19 +93,17 @@ impl Slots {
         let place = self.get_mut(slot);
         (place.held, place.number) = (false, number);
     }
-
-    /// Whether content of the request has been taken from its caller piece by piece.
-    fn has_content(&self, slot: u32) -> bool {
-        let upload = self.get(slot).upload.as_ref();
-        upload.is_some_and(|upload| !upload.pending.is_empty() || upload.finish.is_some())
-    }
 }
 
 /// Why a request was not sent. That the connection takes no more is no fault of any request.
 fn unsent(reason: Refused) -> Error {
     let error = refused(reason);
     match reason {
-        Refused::Draining | Refused::Exhausted => Error {
+        Refused::Draining => Error {
+            kind: Kind::Goaway,
+            ..error
+        },
+        Refused::Exhausted => Error {
             kind: Kind::Full,
             ..error
         },

@@ -7,12 +7,13 @@ from unittest.mock import Mock
 
 import pytest
 
-from trilane.client._flow.repeating import MOST_ATTEMPTS, failed, passes_over
+from trilane.client._flow.repeating import MOST_ATTEMPTS, failed, is_proof, passes_over
 from trilane.client._flow.request import Request
 from trilane.client.errors import (
     ConnectionClosed,
     ConnectionRefused,
     Error,
+    Full,
     GoAway,
     ReadTimeout,
     StreamReset,
@@ -57,6 +58,10 @@ def _failed(
 def test_what_is_sent_again(error: Error, method: str, replayable: bool, again: bool) -> None:
     request = _request(method, replayable=replayable)
     assert (_failed(error, request) is not None) == again
+
+
+def test_what_a_connection_had_no_room_for_is_proved_unsent() -> None:
+    assert is_proof(Full("full"))
 
 
 def test_what_was_given_to_no_connection_is_sent_again_by_any_method() -> None:

@@ -52,6 +52,15 @@ def test_http_2_streams_exhausted_open_one_other_connection() -> None:
     assert isinstance(waiting[2].outcome, Attempt)
 
 
+def test_a_connection_begins_with_what_another_allowed_and_with_one_request_at_least() -> None:
+    for allowed, begins in ((2, 2), (0, 1)):
+        bench = Bench()
+        first = bench.connected(version="h2", streams=2)
+        bench.entry()
+        first.connection.streams = allowed
+        assert bench.attempt().streams == begins
+
+
 def test_http_1_connections_are_used_again_the_last_one_first() -> None:
     bench = Bench()
     first, second = bench.connected(HTTP), bench.connected(HTTP)

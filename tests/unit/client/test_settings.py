@@ -8,7 +8,7 @@ import pytest
 
 from peers.h2_chaos import DATA, HEADERS, RST_STREAM, SETTINGS, frame, response, setting
 from trilane._core import Connection, Exchange
-from trilane.client.errors import ConnectionClosed, Full, RemoteProtocolError
+from trilane.client.errors import ConnectionClosed, Full, GoAway, ReadTimeout, RemoteProtocolError
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _STREAMS = 3  # SETTINGS_MAX_CONCURRENT_STREAMS
@@ -85,10 +85,12 @@ def test_content_waits_with_its_request() -> None:
     assert exchange.head(0) == 200
 
 
-def test_content_that_was_taken_from_its_caller_waits_for_room() -> None:
+@pytest.mark.parametrize("pieces", [0, 1])
+def test_content_that_comes_in_pieces_waits_for_room(pieces: int) -> None:
     connection, (first,) = asked(1)
     exchange = connection.submit("POST", "/", [], streaming=True)
-    exchange.write(b"content", 0)
+    for _ in range(pieces):
+        exchange.write(b"content", 0)
     connection.receive(allows(1))
     assert streams(connection) == [1]
     with pytest.raises(Full):
@@ -98,6 +100,15 @@ def test_content_that_was_taken_from_its_caller_waits_for_room() -> None:
     assert streams(connection) == [3]
     exchange.finish(None, 0)
     assert streams(connection, DATA) == [3]
+    connection.receive(response(3))
+    assert exchange.head(0) == 200
+
+
+def test_the_error_of_one_that_was_never_sent_has_no_stream() -> None:
+    _, (_, second) = asked(2)
+    with pytest.raises(ReadTimeout) as caught:
+        second.head(0)
+    assert caught.value.stream_id is None
 
 
 def test_one_that_is_given_up_is_never_sent() -> None:
@@ -132,6 +143,6 @@ def test_a_server_that_is_going_away_gets_no_more() -> None:
     connection, (_, second) = asked(2)
     connection.receive(allows(10) + frame(_GOAWAY, 0, 0, bytes([0, 0, 0, 1, 0, 0, 0, 0])))
     assert streams(connection) == [1]
-    with pytest.raises(Full) as caught:
+    with pytest.raises(GoAway) as caught:
         second.head(0)
     assert caught.value.retryable

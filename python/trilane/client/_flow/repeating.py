@@ -192,6 +192,8 @@ def is_proof(error: BaseException) -> bool:
     """
     if isinstance(error, ConnectFailed):
         return not isinstance(error, errors.TLSError | VersionUnavailable)
+    if isinstance(error, Full):
+        return True
     retryable = isinstance(error, RemoteError) and error.retryable
     return retryable and not isinstance(error, errors.ConnectionClosed)
 

@@ -364,7 +364,8 @@ class Group(Generic[Connection]):
         """Remember how many requests a connection in HTTP/2 allows at a time, if it has said so."""
         settings = entry.connection.settings() if entry.version == "h2" else None
         if settings:
-            self.streams = settings.get("max_concurrent_streams", USUAL_STREAMS)
+            # A server that allows none at the moment still says so to one.
+            self.streams = max(1, settings.get("max_concurrent_streams", USUAL_STREAMS))
 
     @property
     def is_opening_first(self) -> bool:
