@@ -21,11 +21,14 @@ HIDDEN = _core.HIDDEN
 """What stands in place of a secret."""
 
 _REFERENCE = re.compile(r"\$\{\w+\}")
+# -k is the only flag of a load that may stand before another one in a word.
+_HEADER = re.compile(r"(-k*)H=?(.*)", re.DOTALL)
 
 
 def text(text: str) -> str:
     """A text that was typed, such as a URL or the command of a shell, without its secrets."""
-    return _core.without_secrets(text)
+    # Bytes of a command line that are no text, Python keeps as halves of signs (PEP 383).
+    return _core.without_secrets(text.encode(errors="surrogateescape").decode(errors="replace"))
 
 
 def command(words: Iterable[str]) -> str:
@@ -46,10 +49,11 @@ def aside(words: Sequence[str], file: Path) -> list[str]:
         if word == "--":
             kept += [word, *rest]
             break
-        field = _header(word, rest)
+        flags, field = _header(word, rest)
+        kept += flags
         if field is None:
-            kept.append(word)
-        elif _is_secret(field):
+            continue
+        if _is_secret(field):
             if not secrets:
                 kept += ["-H", f"@{file}"]
             secrets.append(field)
@@ -57,7 +61,7 @@ def aside(words: Sequence[str], file: Path) -> list[str]:
             kept += ["-H", field]
     if secrets:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as out:
+        with os.fdopen(descriptor, "w", errors="surrogateescape") as out:
             out.writelines(f"{field}\n" for field in secrets)
     return kept
 
@@ -92,14 +96,17 @@ def has_hidden(value: Any) -> bool:
             return False
 
 
-def _header(word: str, rest: Iterator[str]) -> str | None:
-    """The field that begins with a word of a command line, if one does."""
-    if word in {"-H", "--header"}:
-        return next(rest, "")
-    for flag in ("--header=", "-H=", "-H"):
-        if word.startswith(flag):
-            return word.removeprefix(flag)
-    return None
+def _header(word: str, rest: Iterator[str]) -> tuple[list[str], str | None]:
+    """What a word has beside a header field, and the field that begins there, if one does."""
+    if word.startswith("--header="):
+        return [], word.removeprefix("--header=")
+    short = _HEADER.fullmatch(word)
+    if word != "--header" and short is None:
+        return [word], None
+    flags = [short[1]] if short is not None and short[1] != "-" else []
+    field = short[2] if short is not None and short[2] else next(rest, None)
+    # A flag without its value is for the load to refuse.
+    return (flags, field) if field is not None else ([word], None)
 
 
 def _is_secret(field: str) -> bool:
