@@ -26,8 +26,9 @@ a measure over several."""
 
 PRUNE_HELP = """Remove the oldest runs until the limits hold: age, number, size in all.
 
-At least one limit is needed; a run beyond any of them is removed. A run that is still going, and
-whatever is not surely a run folder, is left alone and named. --dry-run only says what would go.
+At least one limit is needed; a run beyond any of them is removed, with all that are older. A run
+that is still going, and whatever is not surely a run folder, is left alone and named. --dry-run
+only says what would go.
 
 \b
 Examples:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from trilane.cli import run as command
 from trilane.lab.model.manifest import SCHEMA, Manifest, Status
 from trilane.lab.storage import store
+from trilane.lab.storage.activity import is_going
 
 Runs = Callable[..., tuple[int, str, str]]
 
@@ -99,10 +102,13 @@ def foreign(folder: Path, kind: str) -> None:
         manifest.write_text(kind, encoding="utf-8")
 
 
-KINDS = ["link", "file", "linked manifest", "no manifest", "{", "[]", '{"schema": "other/1"}']
+KINDS = [
+    *("link", "file", "linked manifest", "no manifest"),
+    *("{", "[]", '{"schema": "other/1"}', "[" * 100_000),
+]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind[:20])
 def test_what_is_not_surely_a_run_is_left_alone(kind: str, runs: Runs, state: Path) -> None:
     run = made(state, 1)
     alien = state / "runs" / "20261002-120000-race"
@@ -119,7 +125,54 @@ def test_what_is_not_surely_a_run_is_left_alone(kind: str, runs: Runs, state: Pa
     assert there(state) == ["02"]
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "/", "2026", "../runs", "./x", "~", "latest"])
+def test_a_run_whose_lock_is_a_folder_is_left_alone(runs: Runs, state: Path) -> None:
+    odd = made(state, 1)
+    (odd / ".lock").mkdir()
+    made(state, 2)
+    code, out, err = runs("prune", "--older-than", "1h")
+    assert (code, there(state)) == (0, ["01"])
+    assert "removed 1 run" in out
+    assert f"left alone: {odd.name}: " in err
+    assert "its .lock is a folder" in err
+    assert runs("rm", odd.name)[0] == 1
+
+
+def test_a_run_that_cannot_be_read_is_named_and_left_alone(
+    runs: Runs, state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(state, 1)
+    locked = made(state, 2)
+    made(state, 3)
+    real = os.stat
+
+    # Root may read everything, so the refusal is made up.
+    def refuse(path: str | Path, **options: Any) -> os.stat_result:
+        if str(path).startswith(f"{locked}/"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, **options)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    code, out, _ = runs("list")
+    assert code == 0
+    assert "cannot read" in out
+    code, _, err = runs("rm", locked.name)
+    assert code == 1
+    assert "Permission denied" in err
+    code, _, err = runs("prune", "--older-than", "1h")
+    assert (code, there(state)) == (0, ["02"])
+    assert f"left alone: {locked.name}: " in err
+    assert not is_going(locked)
+    # With nothing else there: no run has a result.
+    assert command(["report", "latest", "--state", str(state)]) == 1
+    assert "there is no run with a result" in capsys.readouterr().err
+
+
+UNKNOWN_USER = "~nobody-of-this-name"
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "/", "2026", "../runs", "./x", "~", "latest", UNKNOWN_USER]
+)
 def test_only_whole_names_of_runs_are_taken(name: str, runs: Runs, state: Path) -> None:
     made(state, 1)
     code, _, err = runs("rm", name)
@@ -189,6 +242,23 @@ def test_the_oldest_go_until_the_limits_hold(
         made(state, day, size=10_000)
     assert runs("prune", *limits)[0] == 0
     assert there(state) == left
+
+
+def test_a_small_run_does_not_outlive_a_newer_one(runs: Runs, state: Path) -> None:
+    for day, size in ((1, 53_000), (2, 303_000), (3, 903_000)):
+        made(state, day, size=size)
+    assert runs("prune", "--max-size", "1m")[0] == 0
+    assert there(state) == ["03"]
+
+
+def test_a_run_that_is_going_counts_and_stays(runs: Runs, state: Path) -> None:
+    for day, size in ((1, 10), (3, 10)):
+        made(state, day, size=size)
+    (made(state, 2, size=50_000, status="running") / ".lock").touch()
+    with (state / "runs" / "20261002-120000-race" / ".lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert runs("prune", "--max-size", "25k")[0] == 0
+        assert there(state) == ["02", "03"]
 
 
 def test_age_counts_from_the_start_of_a_run(runs: Runs, state: Path) -> None:

@@ -58,6 +58,7 @@ def test_a_path_to_a_folder_or_to_a_file_in_it_names_it(state: Path) -> None:
         ("20261119", "begins the names of 2 runs: 20261119-110000-bookstore-fair, 20261119-100000"),
         ("strategies", "no experiment that has run; the latest are: 20261120-100000"),
         ("", "'' names no run folder"),
+        ("~nobody-of-this-name", "'~nobody-of-this-name' names no run folder"),
         ("/nowhere/at/all", "/nowhere/at/all is not a run folder: there is no such folder"),
     ],
 )
@@ -108,6 +109,7 @@ def test_a_run_without_a_result_says_how_to_go_on(state: Path) -> None:
     [
         ("{", "is damaged"),
         ("[]", "holds no JSON object"),
+        ("[" * 100_000, "is damaged"),
         ('{"schema": "trilane.manifest/9"}', "has schema 'trilane.manifest/9'"),
         ('{"schema": "trilane.manifest/1", "kind": "walk"}', "of kind 'walk'"),
         ('{"schema": "trilane.manifest/1", "kind": "lab"}', "missing required field `status`"),

@@ -17,8 +17,16 @@ def is_going(folder: Path) -> bool:
     A run holds a lock while it is made; of races of versions before only the time of the last file
     tells.
     """
+    try:
+        return _is_going(folder)
+    except OSError:
+        # Of another user, who alone may look: nothing tells that one goes here.
+        return False
+
+
+def _is_going(folder: Path) -> bool:
     lock = folder / LOCK
-    if lock.exists():
+    if lock.is_file():
         return _is_held(lock)
     from trilane.lab.storage import runs  # noqa: PLC0415 - needs packages that may be missing
 

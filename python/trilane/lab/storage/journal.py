@@ -111,7 +111,7 @@ class Journal:
                     )
                     line = replace(line, sample=replace(line.sample, run=run))
                 yield line
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, RecursionError) as error:
                 raise BadJournal(f"{path}:{number} cannot be read: {error!r}") from error
 
     @contextmanager

@@ -111,8 +111,8 @@ def named(text: str, state: Path) -> StoredRun:
         NotRemoved: it is no run folder, or not surely one.
     """
     place = _place(state)
-    path = Path(text).expanduser()
-    if os.sep in text and path.parent.resolve() != place.resolve():
+    path = runs.path_of(text)
+    if os.sep in text and os.path.realpath(path.parent) != os.path.realpath(place):
         raise NotRemoved(f"{text} is not a run folder in {place}")
     if path.name in {"", os.pardir} or not os.path.lexists(place / path.name):
         raise NotRemoved(f"there is no run {text!r} in {place}; they are in: trilane runs list")
@@ -122,18 +122,21 @@ def named(text: str, state: Path) -> StoredRun:
 def beyond(limits: Limits, state: Path, now: datetime | None = None) -> Removal:
     """The runs that a state folder has beyond its limits, the oldest first; nothing is removed.
 
+    Where one is beyond a limit, all that are older are: a small one does not outlive a newer one.
+
     Raises:
         NotRemoved: its runs lie elsewhere.
     """
     now = now or datetime.now(UTC)
     known, left = _known(state)
     beyond_any: list[StoredRun] = []
-    kept, room = 0, 0
+    kept, room, is_beyond = 0, 0, False
     for run in sorted(known, key=lambda each: (each.began, each.name), reverse=True):
         too_old = limits.older_than is not None and now - run.began > limits.older_than
         too_many = limits.keep is not None and kept >= limits.keep
         too_large = limits.max_bytes is not None and room + run.size_bytes > limits.max_bytes
-        if not (too_old or too_many or too_large):
+        is_beyond = is_beyond or too_old or too_many or too_large
+        if not is_beyond:
             kept, room = kept + 1, room + run.size_bytes
         elif is_going(run.folder):
             kept, room = kept + 1, room + run.size_bytes
@@ -198,15 +201,25 @@ def _stored(folder: Path) -> StoredRun:
         raise NotRemoved(f"{folder} is a link, and what it leads to is left alone")
     if not folder.is_dir():
         raise NotRemoved(f"{folder} is not a run folder; {by_hand}")
-    if (folder / MANIFEST).is_symlink():
-        raise NotRemoved(f"{folder} is not surely a run folder: its {MANIFEST} is a link")
     try:
+        _check_files(folder)
         manifest = runs.read_manifest(folder)
         run = StoredRun(folder, manifest.started_at, size_bytes(folder))
         _ = run.began
+    except NotRemoved:
+        raise
     except (BadRun, ValueError) as error:
         raise NotRemoved(f"not surely a run folder: {error}; {by_hand}") from error
+    except OSError as error:
+        raise NotRemoved(f"cannot read {error.filename or folder}: {error.strerror}") from error
     return run
+
+
+def _check_files(folder: Path) -> None:
+    if (folder / MANIFEST).is_symlink():
+        raise NotRemoved(f"{folder} is not surely a run folder: its {MANIFEST} is a link")
+    if (folder / LOCK).is_dir():
+        raise NotRemoved(f"{folder} is not surely a run folder: its {LOCK} is a folder")
 
 
 @contextmanager

@@ -8,6 +8,7 @@ result of an experiment.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -109,6 +110,13 @@ def folders(state: Path) -> list[Path]:
     return sorted(found, key=lambda folder: folder.name, reverse=True)
 
 
+def path_of(text: str) -> Path:
+    """What was typed, as a path; `~name` without such a user is a name like any other."""
+    with contextlib.suppress(RuntimeError):
+        return Path(text).expanduser()
+    return Path(text)
+
+
 def find(text: str, state: Path) -> Path:
     """The run folder that `text` means.
 
@@ -119,14 +127,16 @@ def find(text: str, state: Path) -> Path:
     Raises:
         BadRun: no run folder is meant, or several are.
     """
-    path = Path(text).expanduser()
-    if path.is_file() and (path.parent / MANIFEST).is_file():
+    path = path_of(text)
+    if _is_file(path) and _is_file(path.parent / MANIFEST):
         path = path.parent
-    if (path / MANIFEST).is_file():
+    if _is_file(path / MANIFEST):
         return path
     if len(path.parts) > 1:
-        why = f"it holds no {MANIFEST}" if path.is_dir() else "there is no such folder"
-        raise BadRun(f"{text} is not a run folder: {why}")
+        if path.is_dir():
+            # It says what is wrong with it: nothing there, or nothing that may be read.
+            read_manifest(path)
+        raise BadRun(f"{text} is not a run folder: there is no such folder")
     known = folders(state)
     if text == "latest":
         newest = next((folder for folder in known if _has_result(folder)), None)
@@ -179,7 +189,7 @@ def _reading(folder: Path) -> Callable[[Sample], Sample]:
                     f"the result in {folder} refers to {file}, which cannot be read: "
                     f"{error.strerror}"
                 ) from error
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise BadRun(f"{file} is damaged: {error}") from error
         return structs.replace(sample, run=known[sample.file])
 
@@ -240,8 +250,11 @@ def load_judged(folder: Path) -> RunFolder:
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a run folder; raises `BadRun`."""
     file = folder / MANIFEST
-    if not file.is_file():
-        raise BadRun(f"{folder} is not a run folder: it holds no {MANIFEST}")
+    try:
+        if not file.is_file():
+            raise BadRun(f"{folder} is not a run folder: it holds no {MANIFEST}")
+    except OSError as error:
+        raise BadRun(f"cannot read {file}: {error.strerror}") from error
     document = _read(file)
     if document.get("schema") not in {kept.SCHEMA, kept.BEFORE}:
         raise BadRun(f"{file} has schema {document.get('schema')!r}, not {kept.SCHEMA}")
@@ -266,7 +279,15 @@ def signature(folder: Path) -> str:
 
 
 def _has_result(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (_RESULT, COMPARISON))
+    return any(_is_file(folder / name) for name in (_RESULT, COMPARISON))
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is a file; not where nobody but another user may look."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _of_experiment(text: str, known: list[Path]) -> Path | None:
@@ -321,7 +342,7 @@ def _read(file: Path) -> Json:
         value: Any = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadRun(f"cannot read {file}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRun(f"{file} is damaged: {error}") from error
     if not isinstance(value, dict):
         raise BadRun(f"{file} is damaged: it holds no JSON object")

@@ -34,7 +34,7 @@ def read(content: str | bytes) -> Single:
     """
     try:
         document: Any = msgspec.json.decode(content)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(f"is not a JSON file: {error}") from error
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema not in _KINDS:

@@ -55,7 +55,7 @@ def summary(folder: Path, *, anew: bool = False) -> RunSummary:
 def _kept(folder: Path) -> RunSummary | None:
     try:
         return msgspec.json.decode((folder / FILE).read_bytes(), type=RunSummary)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 
