@@ -112,6 +112,25 @@ def httpx_reads(default: DefaultEncoding, kind: str, content: bytes) -> str:
 def test_a_guess_that_is_no_encoding(make_client: MakeClient, recorder: Recorder) -> None:
     one = make_client(default_encoding=lambda _: "nonsense")
     assert one.get(f"{recorder.base}/status?status=200").text == "so it is"
+    wrong: Any = make_client(default_encoding=lambda _: 3)
+    with pytest.raises(TypeError, match="gave 3, not an encoding's name or None"):
+        _ = wrong.get(f"{recorder.base}/status?status=200").text
+
+
+def test_the_encoding_is_guessed_once(make_client: MakeClient, recorder: Recorder) -> None:
+    asked: list[bytes] = []
+
+    def guess(content: bytes) -> str:
+        asked.append(content)
+        return "latin-1"
+
+    response = make_client(default_encoding=guess).get(f"{recorder.base}/status?status=200")
+    assert (response.text, response.encoding, response.text) == (
+        "so it is",
+        "iso8859-1",
+        "so it is",
+    )
+    assert asked == [b"so it is"]
 
 
 def test_a_default_encoding_that_is_none() -> None:

@@ -18,7 +18,7 @@ from trilane.client._flow.timeouts import content_timeout, total_timeout
 from trilane.client._flow.whole import Bounds, Whole, not_read
 from trilane.client.errors import Error, LocalError, ReadTimeout
 
-from .text import BOM, DEFAULT, DefaultEncoding, JsonLines, Lines, charset, default_of
+from .text import BOM, DEFAULT, DefaultEncoding, JsonLines, Lines, charset, guessed
 
 if TYPE_CHECKING:
     from trilane._core import Decoder, Exchange, Facts
@@ -127,12 +127,21 @@ class BaseResponse(Head):
         """
         if self._encoding is not None:
             return self._encoding
-        named = charset(self.headers.get("content-type", ""))
-        return named or default_of(self._default_encoding, self._content)
+        return charset(self.headers.get("content-type", "")) or self._default()
 
     @encoding.setter
     def encoding(self, name: str | None) -> None:
         self._encoding = name
+
+    def _default(self) -> str:
+        """The encoding of content that names none. It is guessed once, from the whole content."""
+        default = self._default_encoding
+        if isinstance(default, str):
+            return default
+        if self._content is None:
+            return DEFAULT
+        self._default_encoding = guess = guessed(default, self._content)
+        return guess
 
     @property
     def text(self) -> str:
@@ -192,7 +201,7 @@ class BaseResponse(Head):
             "bounds": self._bounds,
             "content": self._content,
             "encoding": self._encoding,
-            "default_encoding": default_of(self._default_encoding, self._content),
+            "default_encoding": self._default(),
             "decoded": self._decoder is not None,
             "method": self.method,
             "version": self.version,

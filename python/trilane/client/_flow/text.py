@@ -58,12 +58,16 @@ def checked(default: DefaultEncoding) -> DefaultEncoding:
     return default
 
 
-def default_of(default: DefaultEncoding, content: bytes | None) -> str:
-    """The encoding of content that names none; a function is asked once all of it is there."""
-    if isinstance(default, str):
-        return default
-    guess = default(content) if content is not None else None
-    return (known(guess) if guess else None) or DEFAULT
+def guessed(guess: Callable[[bytes], str | None], content: bytes) -> str:
+    """The encoding of all of the content, as a function guesses it; `utf-8` where it knows none.
+
+    Raises:
+        TypeError: the guess is neither a name nor None.
+    """
+    name = guess(content)
+    if not isinstance(name, str | None):
+        raise TypeError(f"default_encoding={guess!r} gave {name!r}, not an encoding's name or None")
+    return (known(name) if name else None) or DEFAULT
 
 
 class Lines:
