@@ -94,7 +94,7 @@ def test_a_run_of_a_cluster_is_made_again_on_one(
     assert command(["lab", "replay", made.folder.name, "--state", str(tmp_path)]) == 2
     told = capsys.readouterr().err
     assert "was made on a cluster (clients on here (2 CPUs); servers on 127.0.0.2)" in told
-    assert "--cluster tcp://HOST:8786" in told
+    assert "--cluster tls://HOST:8786" in told
 
 
 def test_an_interrupted_run_goes_on_on_the_same_machines_alone(tmp_path: Path) -> None:

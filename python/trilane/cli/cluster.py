@@ -24,8 +24,8 @@ START_HELP = """Start a scheduler and workers on this machine, until Ctrl-C.
 
 It prints what to type for a load, and for workers on other machines. Any cluster of Dask will do as
 well (docs/cluster.md). Who takes part has to show a certificate: without --cluster-tls-* that of
-cluster.pem and cluster-key.pem in the state folder, which are made once and which only you can
-read. With --insecure, whoever reaches the port can run programs as you."""
+cluster.pem and cluster-key.pem in the state folder, which are made once; the key only you can read.
+With --insecure, whoever reaches the port can run programs as you."""
 
 WORKER_HELP = """Let this machine take part, until Ctrl-C: a worker for the scheduler at ADDRESS.
 

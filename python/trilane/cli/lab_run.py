@@ -201,7 +201,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per flag
     if machines is None and made_on is not None:
         raise Usage(
             f"{folder.name} was made on a cluster ({made_on}): say on which it is to be made "
-            "again: --cluster tcp://HOST:8786"
+            "again: --cluster tls://HOST:8786"
         )
     running.check_report(report)
     return on_cluster.run("trilane lab", machines, wanted, report, output)

@@ -39,7 +39,7 @@ def asked(
         }
         for flag, value in typed.items():
             if value:
-                raise Usage(f"{flag} goes with --cluster ADDRESS, such as tcp://10.0.0.1:8786")
+                raise Usage(f"{flag} goes with --cluster ADDRESS, such as tls://10.0.0.1:8786")
         return None
     packages.need_cluster(f"{command} --cluster")
     from trilane.cluster.experiments import Asked

@@ -81,7 +81,7 @@ Cluster = Annotated[
     typer.Option(
         "--cluster",
         metavar="ADDRESS",
-        help="Have the load made by the machines of this cluster, such as tcp://10.0.0.1:8786.",
+        help="Have the load made by the machines of this cluster, such as tls://10.0.0.1:8786.",
     ),
 ]
 Workers = Annotated[

@@ -16,7 +16,7 @@ _MOST_WORKERS = 65_535
 _INTERRUPTED = 130
 
 _FLAGS = {
-    "--cluster": "the address of a scheduler, such as tcp://host:8786",
+    "--cluster": "the address of a scheduler, such as tls://host:8786",
     "--workers": "a whole number from 1 on",
     "--worker-label": "a name that workers were started with",
     "--cluster-tls-ca": "a file in PEM form",

@@ -95,7 +95,7 @@ def parsed(address: str, *, tls: bool) -> str:
         scheme, rest = ("tls" if tls else "tcp"), address
     if scheme not in _SCHEMES or not rest or "/" in rest:
         raise ClusterFailed(
-            f"{address!r} is not the address of a scheduler: type one such as tcp://host:8786", 2
+            f"{address!r} is not the address of a scheduler: type one such as tls://host:8786", 2
         )
     if tls and scheme != "tls":
         raise ClusterFailed(

@@ -1,6 +1,6 @@
 """Experiments on a cluster: what the lab asks of one (`trilane.lab.clients.cluster.Cluster`).
 
-    with experiments.opened(Asked("tcp://10.0.0.1:8786"), experiment.cluster) as cluster:
+    with experiments.opened(Asked("tls://10.0.0.1:8786"), experiment.cluster) as cluster:
         trilane.lab.run(experiment, cluster=cluster)
 
 The load of every run is made by the machines of the cluster; servers run on the coordinator's own
@@ -30,7 +30,7 @@ class Asked:
     """Which cluster, and how it is reached."""
 
     address: str
-    """Of its scheduler: `tcp://host:8786`."""
+    """Of its scheduler: `tls://host:8786`."""
     workers: int | None = None
     """How many machines make the load, in place of what the experiment says."""
     labels: Sequence[str] = ()

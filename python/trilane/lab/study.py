@@ -162,7 +162,7 @@ def _check_cluster(wanted: Wanted, form: Form) -> None:
         if wanted.experiment.cluster is not None:
             raise CannotRun(
                 f"{wanted.experiment.name} says which machines of a cluster it runs on: say which "
-                "cluster: --cluster tcp://HOST:8786 (trilane cluster start is one, for trying)"
+                "cluster: --cluster tls://HOST:8786 (trilane cluster start is one, for trying)"
             )
         return
     problem = refusal(form, servers_elsewhere=cluster.servers_elsewhere)

@@ -37,7 +37,7 @@ def test_what_follows_two_dashes_is_the_loads() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--cluster"], "--cluster takes the address of a scheduler, such as tcp://host:8786"),
+        (["--cluster"], "--cluster takes the address of a scheduler, such as tls://host:8786"),
         (["--cluster", "a", "--cluster", "b"], "--cluster is given twice: a and b"),
         (["--cluster", "a", "--workers="], "--workers takes a whole number from 1 on"),
     ],

@@ -172,7 +172,7 @@ def test_a_plan_on_other_machines_is_another_plan() -> None:
 
 
 def test_without_a_cluster_an_experiment_for_one_does_not_run(tmp_path: Path) -> None:
-    with pytest.raises(CannotRun, match="say which cluster: --cluster tcp://HOST:8786"):
+    with pytest.raises(CannotRun, match="say which cluster: --cluster tls://HOST:8786"):
         study.run(Wanted(read(TEXT), "fair", state=tmp_path), study.Watcher.quiet())
 
 
