@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trilane import hiding
-from trilane.lab.analysis import looks, stats
+from trilane.lab.analysis import stats
 from trilane.lab.blocks import shuffled
 from trilane.lab.clients.cluster import Cluster
 from trilane.lab.experiment import networks
 from trilane.lab.experiment.experiment import Experiment
-from trilane.lab.experiment.form import Form
+from trilane.lab.experiment.form import MOST_TIMES, Form
 from trilane.lab.model.manifest import Manifest
 
 CLUSTER = "cluster"
@@ -137,7 +137,7 @@ def chosen(wanted: Wanted) -> Form:
     blocks = max(blocks, stats.LEAST_BLOCKS)
     until_decided = wanted.until_decided or form.stats.until_decided
     if until_decided:
-        blocks *= looks.MOST
+        blocks *= MOST_TIMES
     # For a publication nothing stays open for want of time, unless that is asked for.
     within_s = None if wanted.publish else form.stats.within_s
     numbers = replace(

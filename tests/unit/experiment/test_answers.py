@@ -200,6 +200,8 @@ def test_answers_at_all_values_stand_before_everything_else() -> None:
         ('{ compare = ["plain", "other"] }', r"compare\[1\]: 'other' is not an arm"),
         ('{ compare = ["plain", "plain"] }', "an arm is compared with itself"),
         ('{ compare = "version within client" }', "add it to compare"),
+        ("{ compare = 3 }", "takes a pair of arms, such as .*, or a comparison by factor"),
+        ('{ compare = ["plain"] }', r"takes a pair of arms, such as \["),
         ('{ measure = "p99" }', "is not among the measures of the form"),
     ],
 )

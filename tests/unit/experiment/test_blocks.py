@@ -14,6 +14,7 @@ from trilane.lab import asked, blocks, race
 from trilane.lab.analysis import family
 from trilane.lab.analysis.looks import planned
 from trilane.lab.asked import Entry, Wanted
+from trilane.lab.experiment import describe
 from trilane.lab.experiment.bad_experiment import BadExperiment
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.form import Form
@@ -85,6 +86,12 @@ def test_a_file_asks_for_blocks_until_each_point_is_decided_within_a_time() -> N
     assert planned() == (30, True, 5400.0)
     assert planned(blocks=12, within_s=60.0) == (12, True, 60.0)
     assert planned(publish=True) == (60, True, None), "nothing stays open for want of time"
+    said = describe.statistics(matrix.forms["small"])
+    assert said.startswith(
+        "blocks until each point is decided: 30 at most, those after the first look within "
+        "1 h 30 min (60 at most with --publish, however long they take); "
+    )
+    assert describe.statistics(matrix.forms["small"].quickened()).startswith("6 blocks (")
     assert planned(quick=True) == (6, False, None), "so many are asked for, and neither more"
     assert asked.pointless(Wanted(matrix, "small", quick=True, within_s=60.0))
     form = replace(matrix.forms["small"], stats=replace(matrix.forms["small"].stats, within_s=0.0))

@@ -25,8 +25,6 @@ from trilane.lab.model.comparison import Comparison, Finding, Look, Ratio
 FIRST = 10
 """Blocks at the first look."""
 GROWTH = 1.4
-MOST = 3
-"""A run that ends once it is decided has at most so many times the blocks that it has otherwise."""
 # The last look stands for one that would come so shortly before it.
 _LEAST_GROWTH = 1.2
 # Shares are rounded down to so much, for numbers that can be read.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import jinja2
 
 from trilane.lab.experiment.experiment import Experiment, Source
-from trilane.lab.experiment.form import Answer, Form, Published
+from trilane.lab.experiment.form import MOST_TIMES, Answer, Form, Published
 from trilane.lab.experiment.vocabulary import MESSAGES
 from trilane.lab.experiment.workload import ArmSpec
-from trilane.quantity import time_text, value_text
+from trilane.quantity import time_left, time_text, value_text
 
 # What goes without saying when all arms have it.
 _PLAIN = {
@@ -111,8 +111,24 @@ def statistics(form: Form) -> str:
     pairs += "".join(f", {question}" for question in form.compare)
     first = "" if form.answer is None else f"; first in the verdict: {_answer(form.answer)}"
     return (
-        f"{form.stats.blocks} blocks ({form.stats.publish_blocks} with --publish){twice}; "
+        f"{_blocks(form)}{twice}; "
         f"compared with {form.baseline}{pairs}, ranked by {form.rank}{pinned}{first}"
+    )
+
+
+def _blocks(form: Form) -> str:
+    plan = form.stats
+    if not plan.until_decided:
+        return f"{plan.blocks} blocks ({plan.publish_blocks} with --publish)"
+    each = "it is" if form.sweep is None else "each point is"
+    most, to_publish = MOST_TIMES * plan.blocks, MOST_TIMES * plan.publish_blocks
+    within, without = "", ""
+    if plan.within_s is not None:
+        within = f", those after the first look within {time_left(plan.within_s)}"
+        without = ", however long they take"
+    return (
+        f"blocks until {each} decided: {most} at most{within} "
+        f"({to_publish} at most with --publish{without})"
     )
 
 

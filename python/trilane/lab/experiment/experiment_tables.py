@@ -387,6 +387,13 @@ class AnswerTable(_Table, frozen=True, kw_only=True):
             "a pair of arms, or one of the form's comparisons by factor",
             examples=[["one", "other"], "version within client"],
         ),
+        # The schema has the same in its own words.
+        Meta(
+            extra={
+                "takes": 'a pair of arms, such as ["one", "other"], '
+                'or a comparison by factor, such as "version within client"'
+            }
+        ),
     ] = None
     measure: Annotated[
         Measure | None, _note("what it is of each arm, where none of them is to win")

@@ -9,6 +9,9 @@ from trilane.lab.experiment import networks
 from trilane.lab.experiment.factors import ByFactor
 from trilane.lab.experiment.workload import ArmSpec, Number, Value, Workload
 
+MOST_TIMES = 3
+"""A run that ends once it is decided has at most so many times the blocks that it has otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stats:
