@@ -40,7 +40,8 @@ Dask): each run is one load of all of them. Its arms are the engine's, and its s
 machine, on the machine that the file names by [cluster], or not ours.
 
 --profile runs each arm once more under perf when all is measured, and adds flame graphs of both
-ends to the report. Without perf, or where the kernel forbids it, the report says so.
+ends to the report. Without perf, or where the kernel forbids it, the report says so. Ctrl-C then
+ends the profiles alone: the result is whole.
 
 Exit codes: 0 done, 1 could not run, 2 wrong usage, 3 an expectation of the file was breached, 4 the
 measurement is invalid, 130 interrupted (what was measured is still reported)."""

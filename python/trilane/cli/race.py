@@ -48,7 +48,8 @@ requests_per_s<-5%, as `trilane compare` does. It is breached when the whole 95 
 beyond the limit, or when nothing was measured for it, as of an arm that could not run.
 
 --profile runs each arm once more under perf when all is measured, and adds flame graphs of both
-ends to the report. Without perf, or where the kernel forbids it, the report says so.
+ends to the report. Without perf, or where the kernel forbids it, the report says so. Ctrl-C then
+ends the profiles alone: the result is whole.
 
 Exit codes: 0 done, 1 could not run, 2 wrong usage, 3 a --fail-if was breached, 4 the measurement is
 invalid, 130 interrupted (what was measured is still reported)."""

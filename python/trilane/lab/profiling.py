@@ -24,7 +24,10 @@ _ELSEWHERE = "the load is made by other machines, whose processes perf does not 
 
 
 def profiled(form: Form, testbed: Testbed, logs: Path, say: Callable[[str], None]) -> Profiles:
-    """Profiles of the arms, at the last value of a sweep."""
+    """Profiles of the arms, at the last value of a sweep.
+
+    By now all is measured: what goes wrong here, Ctrl-C included, costs profiles, and no result.
+    """
     hindrance = _ELSEWHERE if testbed.cluster is not None else perf.refusal()
     if hindrance is not None:
         return Profiles(made=[], missing=[hindrance])
@@ -37,18 +40,24 @@ def profiled(form: Form, testbed: Testbed, logs: Path, say: Callable[[str], None
     point = replace(point, measures=counted or point.measures, workload=work)
     made: list[Profile] = []
     missing: list[str] = []
-    for arm in point.arms:
-        say(f"profiling {arm.title}")
+    for number, arm in enumerate(point.arms, 1):
         try:
+            say(f"profiling {arm.title}")
             sampled, servers = _sampled(point, arm, testbed, logs)
-        except (NoProfile, RunFailed, NetworkFailed, Unavailable) as error:
+            for end, stacks in _ends(sampled, servers):
+                if stacks:
+                    made.append(_profile(arm.name, end, stacks))
+                else:
+                    missing.append(f"{arm.title}: {_nothing_of(end, servers)}")
+        except KeyboardInterrupt:
+            say("Ctrl-C ended the profiles; all that was measured is kept")
+            missing.append(f"{arm.title}: Ctrl-C ended it")
+            missing += [f"{each.title}: Ctrl-C came before it" for each in point.arms[number:]]
+            break
+        except (NoProfile, RunFailed, NetworkFailed, Unavailable, OSError) as error:
             missing.append(f"{arm.title}: {error}")
-            continue
-        for end, stacks in _ends(sampled, servers):
-            if stacks:
-                made.append(_profile(arm.name, end, stacks))
-            else:
-                missing.append(f"{arm.title}: {_nothing_of(end, servers)}")
+        except Exception as error:  # noqa: BLE001 - what was measured is worth more
+            missing.append(f"{arm.title}: {error!r}")
     return Profiles(made=made, missing=missing)
 
 
