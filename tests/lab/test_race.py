@@ -32,7 +32,7 @@ from trilane.lab.machine.meter import Meter
 from trilane.lab.model.comparison import AbsentArm, Comparison, Look
 from trilane.lab.model.lab import Skipped
 from trilane.lab.processes import supervisor
-from trilane.lab.storage import runs
+from trilane.lab.storage import runs, store
 from trilane.lab.targets import servers
 
 Make: TypeAlias = Callable[..., Wanted]
@@ -565,6 +565,26 @@ def test_every_point_has_its_first_look_whatever_the_time(
     plans = [point.comparison.plan for point in made.result.points]
     assert [plan.blocks_done for plan in plans] == [6, 6]
     assert said.changes == [-102, -102]
+
+
+def test_the_time_of_a_race_that_goes_on_counts_from_its_start(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def step(count: int) -> None:
+        wavering(monkeypatch, count)
+        if count == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    said.on_step = step
+    asked = dataclasses.replace(looked(wanted, monkeypatch, most=7), within_s=250.0)
+    cut = study.run(asked, said.watcher())
+    assert len(said.steps) == 20
+    file = cut.folder / "manifest.json"
+    store.write_json(file, {**json.loads(file.read_bytes()), "took_s": 249.0})
+    whole = study.run(asked, said.watcher())
+    assert (whole.folder, len(said.steps)) == (cut.folder, 20)
+    assert whole.result.points[0].comparison.plan.blocks_done == 6
+    assert any(line.startswith("no more blocks fit into 4 min 10 s") for line in said.lines)
 
 
 def test_a_block_that_was_disturbed_is_made_again(

@@ -22,7 +22,7 @@ class Clock:
     """Seconds left: as runs of the same arm at the same point took, before there are any a guess.
 
     `guess` tells the seconds of a run that nothing like has been made of; it is set right by how
-    long those took that were made.
+    long those took that were made. `before_s` is how long earlier commands worked on them.
     """
 
     def __init__(
@@ -30,12 +30,14 @@ class Clock:
         planned: Collection[Entry],
         made: Collection[Hashable],
         guess: Callable[[Entry], float],
+        before_s: float = 0.0,
     ) -> None:
         self._open = [entry for entry in planned if entry.key not in made]
         self._seen: dict[tuple[int, str], list[float]] = {}
         self._guess = guess
         self._guessed = 0.0
         self._took = 0.0
+        self._before_s = before_s
 
     def took(self, entry: Entry, seconds: float) -> None:
         """A run is made."""
@@ -55,8 +57,8 @@ class Clock:
 
     @property
     def took_s(self) -> float:
-        """What those took that were made."""
-        return self._took
+        """What those took that were made, and all that earlier commands did."""
+        return self._before_s + self._took
 
     def left_s(self, of: Collection[Entry] | None = None) -> float:
         """What the others will take; `of` these those that are not made."""

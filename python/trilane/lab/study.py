@@ -513,7 +513,8 @@ class _Making:
             return expected_s(points[entry.point].arm(entry.arm), points[entry.point].workload)
 
         self.made = made
-        self.clock = Clock(runs.planned, made, guess)
+        # Of a command that was killed nobody knows how long it worked.
+        self.clock = Clock(runs.planned, made, guess, runs.study.before_s or 0.0)
         self._runs = runs
         self._watcher = watcher
         self._points = points
