@@ -230,6 +230,21 @@ fn machines_that_told_nothing_leave_no_outcome() {
 }
 
 #[test]
+fn a_machine_is_not_lost_that_waits_for_the_end_of_a_slow_run() {
+    let (url, _) = server();
+    let plan = Plan::new(&Options {
+        requests: Some(5),
+        rate: Some(4.0),
+        ..counted(&url)
+    })
+    .unwrap();
+    let outcome = gathered(&plan, &carried_out(&plan), &[]).unwrap();
+    assert_eq!(outcome.requests.ok, 5);
+    let workers = outcome.workers.unwrap();
+    assert!(workers.iter().all(|worker| worker.lost.is_none()));
+}
+
+#[test]
 fn members_that_do_not_share_the_threads_are_refused() {
     let (url, _) = server();
     let plan = Plan::new(&counted(&url)).unwrap();

@@ -137,10 +137,12 @@ impl Window {
 }
 
 impl<D> Window<D> {
-    /// Whether what another machine sent can be a window: a tenth of a second, and counts of which any number of
-    /// machines can be added up.
+    /// Whether what another machine sent can be a window: its length, a tenth of a second but for the last one of a
+    /// slow run, and counts of which any number of machines can be added up.
     pub(crate) fn is_plausible(&self) -> bool {
         const MOST: u64 = 1 << 44;
+        // Thirteen days: a rate of one request in a day is a rate.
+        const LONGEST_NS: u64 = 1 << 50;
         let part = &self.part;
         let counts = [
             self.ok,
@@ -157,7 +159,7 @@ impl<D> Window<D> {
         let mut counts = counts.iter().chain(part.status.values());
         counts.all(|count| *count <= MOST)
             && part.failures.iter().all(|count| *count <= MOST)
-            && self.length_ns <= 1_000_000_000
+            && self.length_ns <= LONGEST_NS
     }
 
     /// Adds what another worker did in the same window.

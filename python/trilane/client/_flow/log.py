@@ -7,10 +7,12 @@ secrets. A program that has not imported `logging` has no handlers, so it is not
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from logging import Logger
+    from types import ModuleType
 
     from trilane.client._flow.request import Request
     from trilane.client._flow.routes import Attempt, Entry
@@ -21,8 +23,18 @@ def _logger() -> Logger | None:
     logging = sys.modules.get("logging")
     if logging is None:
         return None
-    logger: Logger = logging.getLogger("trilane.client")
+    logger = _of(logging)
     return logger if logger.isEnabledFor(logging.DEBUG) else None
+
+
+@cache
+def _of(logging: ModuleType) -> Logger:
+    """The logger. It is asked for once, since that takes a lock of all of `logging`.
+
+    What a signal handler raises there leaves the lock taken, and every other thread without end.
+    """
+    logger: Logger = logging.getLogger("trilane.client")
+    return logger
 
 
 def opened(attempt: Attempt, connection: Any) -> None:
