@@ -322,6 +322,10 @@ def test_a_cache_of_two_clients_keeps_their_users_apart(
     other = make_client(cache=cache)
     assert [each.get(first).from_cache for each in (nobody, other)] == [False, False]
     assert nobody.get(first).from_cache
+    # Or with those that many have.
+    alike = [make_client(cache=cache, cookies={"theme": "dark"}) for _ in range(2)]
+    logged_in = origin.url("/in", ("set-cookie", "session=new"), cache_control=FRESH)
+    assert [each.get(logged_in).from_cache for each in alike] == [False, False]
     open_ = origin.url("/open", cache_control=f"public, {FRESH}")
     assert [each.get(open_).from_cache for each in (mine, yours)] == [False, True]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -128,6 +129,25 @@ def test_a_bad_url_discards_no_good_answer(
     failed = [isinstance(each, errors.Error) for each in both]
     assert failed == [False, False, True, False, True, False]
     assert {each.content for each in both if isinstance(each, Response)} == {b"hello world"}
+
+
+def _content(answer: Response | Exception) -> bytes:
+    assert isinstance(answer, Response)
+    return answer.content
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_an_error_of_the_iterable_discards_no_answer(each: Each, keeps: bool) -> None:
+    client, _, base = each
+
+    def urls() -> Iterator[str]:
+        yield from [f"{base}/hello"] * 9
+        raise KeyError("ten")
+
+    got: list[bytes] = []
+    with pytest.raises(KeyError, match="ten"):
+        got.extend(_content(one) for one in client.get_all(urls(), return_exceptions=keeps))
+    assert got == [b"hello world"] * 9
 
 
 def test_options_hold_for_all(each: Each) -> None:

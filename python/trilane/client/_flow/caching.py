@@ -49,7 +49,7 @@ _USEFUL: Final = frozenset({"etag", "expires", "last-modified"})
 _WHOSE: Final = "authorization"
 _COOKIE: Final = "cookie"
 _CLIENT: Final = "x-trilane-client"
-"""Of a stored request without cookies: the client that sent it."""
+"""Of a stored request that had no cookies, or brought some: the client that sent it."""
 _NOT_MODIFIED: Final = 304
 _GATEWAY_TIMEOUT: Final = 504
 
@@ -245,7 +245,7 @@ def _to_be_stored(asked: Asked, answer: Answer, client: str) -> Asked:
     """The request with the fields alone that decide whether another one is answered alike."""
     names = {*_varying(answer), _WHOSE, _COOKIE}
     kept = {name: asked.headers.get_list(name) or [] for name in names}
-    if not kept[_COOKIE]:
+    if not kept[_COOKIE] or "set-cookie" in answer.headers:
         kept[_CLIENT] = [client]
     return Asked(asked.method, asked.url, Headers({n: v for n, v in kept.items() if v}))
 
@@ -260,9 +260,10 @@ def _of_user(entries: list[Entry], asked: Asked, client: str) -> list[Entry]:
     """Those of a private cache that are not what another user was answered.
 
     Clients that share one may be of several users, and one client may be given another user's
-    cookies for a request. So what was asked for with cookies is for the same cookies; and what
-    was asked for without is for requests without, but where it brought some: that, and requests
-    that have got cookies since, are for the client that asked. What is `public` is for all.
+    cookies for a request. So what was asked for with cookies is for the same cookies, and what
+    was asked for without is for requests without. What brought cookies is for the client that
+    asked; so is, for requests that have got cookies since, what was asked for without. What is
+    `public` is for all.
     """
     ours = asked.headers.get_list(_COOKIE) or []
     alike: list[Entry] = []
@@ -273,7 +274,9 @@ def _of_user(entries: list[Entry], asked: Asked, client: str) -> list[Entry]:
         directives = answer.headers.get("cache-control", "").lower().split(",")
         if "public" in map(str.strip, directives):
             others.append(entry)
-        elif theirs == ours and (ours or "set-cookie" not in answer.headers):
+        elif theirs == ours and (
+            there.get(_CLIENT) == client or "set-cookie" not in answer.headers
+        ):
             alike.append(entry)
         elif not theirs and there.get(_CLIENT) == client:
             others.append(entry)

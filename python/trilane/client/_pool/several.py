@@ -47,6 +47,7 @@ def send_all(  # noqa: C901 - one request after another
     where one `keeps_errors`, and else raised there.
     """
     on_their_way: deque[OnItsWay] = deque()
+    given = _Given(urls)
 
     def oldest() -> Response | Exception:
         try:
@@ -57,7 +58,7 @@ def send_all(  # noqa: C901 - one request after another
             return error
 
     try:
-        for url in urls:
+        for url in given:
             begun, flow = _prepared(url, prepare)
             sent: Sent | Response | _Failed | None
             if isinstance(begun, Prepared):
@@ -75,12 +76,35 @@ def send_all(  # noqa: C901 - one request after another
                 yield oldest()
         while on_their_way:
             yield oldest()
+        if given.error is not None:
+            raise given.error
     finally:
         for one, _ in on_their_way:
             if isinstance(one, Sent):
                 one.end()
                 if one.prepared.how.watched is not None:
                     one.prepared.how.watched.over(None)
+
+
+class _Given:
+    """The URLs of an iterable up to its end, or up to an `error` of it."""
+
+    def __init__(self, urls: Iterable[str]) -> None:
+        self.error: Exception | None = None
+        self._urls = iter(urls)
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        try:
+            return next(self._urls)
+        except StopIteration:
+            raise
+        except Exception as error:
+            # It is raised behind the responses before it.
+            self.error = error
+            raise StopIteration from error
 
 
 def _prepared(url: str, prepare: Prepare) -> tuple[Prepared | Response | _Failed, Flow | None]:
