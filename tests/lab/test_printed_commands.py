@@ -63,6 +63,9 @@ ELSEWHERE = {
     "trilane gateway --upstream grpc+unix:///run/shop.sock": (
         "tests/lab/servers has upstreams on Unix sockets"
     ),
+    "trilane serve   --upstream grpc://127.0.0.1:50051": (
+        "the upstream here has the services of the embedded server"
+    ),
     "trilane load --proxy-protocol v2 --proxy-source 10.0.0.0/24 -c 200 -d 30s "
     "https://backend.example/": "tests/e2e/test_proxy_protocol.py has servers that understand it",
     "trilane load --live -R 5k -d 5m --h2 -c 8 -m 100 https://api.example/": (
@@ -156,7 +159,7 @@ EXITS = {
 
 STAYS = re.compile(r"trilane +(serve|gateway|cluster (start|worker)) ")
 """Commands that serve until they are ended."""
-READY = re.compile(r"ready: |scheduler at |offers \d+ cores")
+READY = re.compile(r"^(ready: |scheduler at |worker \S+ offers )", re.MULTILINE)
 
 PLANNED = re.compile(r"trilane (race|lab run|ab) ")
 NETWORKS = re.compile(r"--network|^trilane network ")
@@ -166,7 +169,7 @@ JUDGES = re.compile(r"--fail-if|--budget|--search")
 OF_THE_MACHINE = frozenset(
     {
         *("late", "queued", "unsent", "worker_busy", "datagrams_dropped", "steal", "others_busy"),
-        *("few_connections", "cold_start", "drift", "few_for_p99"),
+        *("stood_still", "few_connections", "cold_start", "drift", "few_for_p99"),
     }
 )
 
