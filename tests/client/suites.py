@@ -25,9 +25,11 @@ LIMIT_S = 600
 CASE_LIMIT_S = 60
 
 # The plugin is imported before pytest reads its settings, for which it may import what is tested.
+# It ends at once, as some cases leave threads that never end.
 _RUN = (
-    "import sys, {plugin}, client.outcomes, pytest;"
-    " sys.exit(pytest.main(plugins=[client.outcomes, {plugin}]))"
+    "import os, sys, {plugin}, client.outcomes, pytest;"
+    " code = pytest.main(plugins=[client.outcomes, {plugin}]);"
+    " sys.stdout.flush(); os._exit(code)"
 )
 
 
