@@ -95,7 +95,7 @@ impl Slots {
     }
 }
 
-/// Why a request was not sent. That the connection takes no more is no fault of any request.
+/// Why a request was not sent. A connection that takes no more requests says nothing against this one.
 fn unsent(reason: Refused) -> Error {
     let error = refused(reason);
     match reason {

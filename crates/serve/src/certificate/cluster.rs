@@ -19,7 +19,7 @@ const KEY: &str = "cluster-key.pem";
 const LIFE: Duration = DAY.saturating_mul(365);
 
 /// Makes a cluster's certificate, `cluster.pem`, and its key, `cluster-key.pem`, in a state folder that has none, or
-/// one that is no good any more.
+/// where the one it has is no longer usable.
 pub fn make_cluster_identity(folder: &Path) -> Result<(), Error> {
     let state = State::open(Some(folder))?;
     state.keep_private(KEY)?;
