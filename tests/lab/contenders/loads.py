@@ -22,6 +22,10 @@ def added_up(said: Said) -> dict[str, Any]:
     failed = sum(result["failed"].values())
     assert result["started"] == result["ok"] + failed + result["abandoned"]
     assert result["examples"].keys() == result["failed"].keys()
+    # Of the program itself, whatever the script that started it took. Which of the two it was, the
+    # kernel tells by samples: a short one may have none of either.
+    used = result["program"]
+    assert used["user_s"] + used["system_s"] > 0
     return result
 
 

@@ -17,7 +17,6 @@ def test_a_second_of_load(load: Load, server: Server, path: str, length: int) ->
     assert result["abandoned"] == CONNECTIONS
     assert result["body_bytes"] == result["ok"] * length
     assert result["latency"] is None
-    assert result["program"]["system_s"] > 0
 
 
 @pytest.mark.parametrize(("path", "length"), [("/hello", 11), ("/bytes/20000", 20_000)])
@@ -28,7 +27,6 @@ def test_a_second_of_load_over_http_3(load: Load, path: str, length: int) -> Non
     assert result["abandoned"] == CONNECTIONS * STREAMS["h3"]
     assert result["body_bytes"] == result["ok"] * length
     assert result["versions"] == {"h3": result["ok"]}
-    assert result["program"]["system_s"] > 0
 
 
 def test_fields_are_sent(load: Load, server: Server) -> None:

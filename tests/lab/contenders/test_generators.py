@@ -43,9 +43,7 @@ def test_a_second_of_load(load: Load, name: str, version: str) -> None:
         <= (CONNECTIONS * STREAMS[version] * len("hello world"))
     )
     assert result["elapsed_s"] >= 0.9
-    # Of the program itself, whatever the script that started it took.
     used = result["program"]
-    assert used["user_s"] + used["system_s"] > 0
     assert used["voluntary"] > 0
     assert used["peak_rss_bytes"] > 100_000
 

@@ -22,7 +22,6 @@ def accounted(said: Said) -> dict[str, Any]:
     histogram = HdrHistogram.decode(result["latency"]["hdr"])
     assert histogram.get_total_count() == answered
     assert said["ready"]["library_version"] != "unknown"
-    assert result["program"]["user_s"] > 0
     return result
 
 
