@@ -154,7 +154,8 @@ impl Arriving {
             let expected = ramp.expected();
             // What is due as the last stage ends would be sent behind it.
             if count < expected {
-                self.due = Some((begin + ramp.inverse(count)) as u64);
+                // Not cut off: what is due at the end of a run would be due before it.
+                self.due = Some((begin + ramp.inverse(count)).round() as u64);
                 return;
             }
             self.before = (begin + ramp.length, counted + expected);

@@ -133,6 +133,7 @@ impl Totals<'_> {
             iterations,
             origins,
             measured,
+            sending,
             unsent,
             cut_short,
         } = self;
@@ -212,7 +213,7 @@ impl Totals<'_> {
                     let sent = iterations
                         .as_ref()
                         .map_or(recorder.late.count(), |counts| counts.begun);
-                    ratio(sent as f64, window_s).unwrap_or(0.0)
+                    ratio(sent as f64, sending as f64 / 1e9).unwrap_or(0.0)
                 }),
                 connections_per_s: ratio(connections.established_measured() as f64, window_s)
                     .unwrap_or(0.0),
@@ -536,6 +537,7 @@ mod tests {
             first: FirstResponse::default(),
             used: Spent::default(),
             measured: 1_000_000_000,
+            sending: 1_000_000_000,
             stood_still: 0,
             unsent: Unsent::default(),
             cut_short: None,

@@ -51,11 +51,18 @@ pub(crate) fn parse_url(text: &str) -> Result<Url, PlanError> {
     Ok(url)
 }
 
+/// The authority of a URL, where it is an IPv6 address without its brackets.
+pub fn bare_ipv6(text: &str) -> Option<&str> {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_bare = authority.matches(':').count() > 1 && !authority.contains(['[', '@']);
+    is_bare.then_some(authority)
+}
+
 /// Why a text is not a URL, and what to type.
 fn not_a_url(text: &str, error: Option<url::ParseError>) -> String {
     let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if authority.matches(':').count() > 1 && !authority.contains(['[', '@']) {
+    if let Some(authority) = bare_ipv6(text) {
         let path = &rest[authority.len()..];
         return format!(
             "{text:?} is not a URL: an IPv6 address needs brackets: type {scheme}://[{authority}]{path}, or {scheme}://[::1]:8080/ with a port"

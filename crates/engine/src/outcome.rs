@@ -362,7 +362,8 @@ pub struct Rate {
     pub requests_per_s: f64,
     /// Bytes of response bodies per second.
     pub goodput_bytes_per_s: f64,
-    /// Open model: requests per second that left, or iterations of a scenario that began.
+    /// Open model: requests per second that left, or iterations of a scenario that began. Of a counted run it
+    /// counts the time until the last was due or left, whichever is later.
     pub sent_per_s: Option<f64>,
     /// Connections per second that came to where requests may be sent.
     pub connections_per_s: f64,

@@ -219,6 +219,9 @@ impl Proxy {
             Ok(url) if matches!(url.scheme(), "https" | "socks5" | "socks5h") => {
                 return wrong("tunnels are asked for over HTTP without TLS");
             }
+            Err(url::ParseError::InvalidPort) => {
+                return wrong("its port is not a number from 0 to 65535");
+            }
             _ => return wrong("not the URL of a proxy"),
         };
         if !matches!(url.path(), "" | "/") || url.query().is_some() {
@@ -302,7 +305,7 @@ fn split_host_port(text: &str) -> Result<(String, u16), PlanError> {
     match parsed {
         Some((host, port)) if !host.is_empty() && port != 0 => Ok((host, port)),
         _ => usage(format!(
-            "{text:?} is not an address: type --connect-to 127.0.0.1:8443"
+            "--connect-to {text:?} is not HOST:PORT with a port from 1 to 65535: type --connect-to 127.0.0.1:8443, or --connect-to [::1]:8443"
         )),
     }
 }
@@ -386,6 +389,7 @@ mod tests {
             "https://u:secret@p:1",
             "http://p:1/x",
             "socks5://p:1",
+            "http://p:99999",
         ] {
             let text = message(proxy(wrong));
             assert!(text.contains("type --proxy http://"), "{text}");

@@ -117,6 +117,11 @@ impl Stage {
         }
     }
 
+    /// The last instant of the run by `now`: what is due at its end is none of its requests.
+    pub(crate) fn last(&self, now: u64) -> u64 {
+        self.end.map_or(now, |end| now.min(end.saturating_sub(1)))
+    }
+
     /// How long has been measured, and how much of it lies in the present window, in nanoseconds.
     /// None before the measured part.
     pub(crate) fn measured(&self, now: u64) -> Option<(u64, u64)> {

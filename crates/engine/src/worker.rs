@@ -73,6 +73,8 @@ pub(crate) struct Worker<'p> {
     /// When connections ask whether the server is there, where they do.
     keepalives: Option<Deadlines>,
     stage: Stage,
+    /// When the last request of a counted run had been sent.
+    sent_all_at: Option<u64>,
     /// The place whose datagrams have been taken and not yet been answered.
     unanswered: Option<u32>,
     lapses: Lapses,
@@ -149,6 +151,7 @@ impl<'p> Worker<'p> {
                 .map(|_| Deadlines::new(connections)),
             keepalives: plan.keepalive.map(|_| Deadlines::new(connections)),
             stage: Stage::new(plan),
+            sent_all_at: None,
             unanswered: None,
             lapses: Lapses::default(),
             rest: plan.in_turn.map(|_| Rest::default()),
@@ -183,6 +186,9 @@ impl<'p> Worker<'p> {
             if let Some(reason) = cut_short {
                 return Ok((now, reason));
             }
+            // Behind what ends: what is due as the run ends is none of its requests, and what is due as
+            // the warm-up ends is measured.
+            self.send_what_is_due(now, &mut next_tick)?;
             self.connect_due(now)?;
             let mut wake = next_tick;
             if let Some(turns) = self.plan.in_turn {
@@ -206,21 +212,29 @@ impl<'p> Worker<'p> {
             now = self.context.now();
             self.lapses.turn(due, now, self.context.holding);
             self.fire_timers(now)?;
-            self.follow_stages(now)?;
-            self.send_due(now)?;
-            self.go_on_with_streams(now)?;
             self.ping_due(now)?;
-            if now >= next_tick {
-                next_tick = now + TICK;
-                self.context.give_up_waiting(now);
-                self.look_for_a_standstill(now);
-            }
             self.enforce_limits(now)?;
             if now >= next_publish {
                 next_publish = now + PUBLISH;
                 self.publish();
             }
         }
+    }
+
+    /// Sends what is due, and looks for what has waited too long for it.
+    fn send_what_is_due(&mut self, now: u64, next_tick: &mut u64) -> Result<(), RunError> {
+        self.follow_stages(now)?;
+        self.send_due(now)?;
+        self.go_on_with_streams(now)?;
+        if self.sent_all_at.is_none() && self.context.schedule.is_exhausted() {
+            self.sent_all_at = Some(now);
+        }
+        if now >= *next_tick {
+            *next_tick = now + TICK;
+            self.context.give_up_waiting(now);
+            self.look_for_a_standstill(now);
+        }
+        Ok(())
     }
 
     /// Ends the warm-up, a window or the run; says why where the run is over.

@@ -30,6 +30,7 @@ pub(crate) struct Totals<'p> {
     pub(super) iterations: Option<Iterations>,
     pub(super) origins: Vec<OriginReport>,
     pub(super) measured: u64,
+    pub(super) sending: u64,
     pub(super) unsent: Unsent,
     pub(super) cut_short: Option<String>,
 }
@@ -50,6 +51,7 @@ impl<'p> Totals<'p> {
             iterations: None,
             origins: vec![OriginReport::default(); plan.origins.len()],
             measured: 0,
+            sending: 0,
             unsent: Unsent::default(),
             cut_short: None,
         }
@@ -65,6 +67,7 @@ impl<'p> Totals<'p> {
             *stood_still_s = report.stood_still as f64 / 1e9;
         }
         self.measured = self.measured.max(report.measured);
+        self.sending = self.sending.max(report.sending);
         self.unsent.shed += report.unsent.shed;
         self.unsent.waiting += report.unsent.waiting;
         self.used.add(report.used);

@@ -50,6 +50,7 @@ pub(super) fn report(all: &Window<Sparse>) -> Report {
         iterations: None,
         used,
         measured: all.length_ns,
+        sending: all.length_ns,
         // What it said last does not tell.
         stood_still: 0,
         unsent: Unsent {

@@ -35,6 +35,8 @@ pub(crate) struct Report {
     pub(crate) used: Spent,
     /// Length of the measured window, in nanoseconds.
     pub(crate) measured: u64,
+    /// Until when of it requests were to be sent: all of it, or until the last one of a counted run was.
+    pub(crate) sending: u64,
     /// The longest time for which the worker stood still in it, in nanoseconds.
     pub(crate) stood_still: u64,
     /// Requests that were due in the open model and never sent.
@@ -58,7 +60,8 @@ impl Report {
                         == [true; 4]
                     && (counts.steps.iter()).all(|step| is_any(step.ok) && is_any(step.failed))
             })
-            && [self.measured, self.unsent.shed, self.unsent.waiting].map(is_any) == [true; 3]
+            && [self.measured, self.sending].map(is_any) == [true; 2]
+            && [self.unsent.shed, self.unsent.waiting].map(is_any) == [true; 2]
     }
 
     /// The share of the measured window in which the worker ran or was ready to run, 0…1.
@@ -81,7 +84,7 @@ impl Worker<'_> {
         let in_window = used.since(self.used_in_window);
         window.open = self.pool.open() as u64;
         window.in_flight = self.context.in_flight.now();
-        window.backlog = self.context.schedule.backlog(now);
+        window.backlog = self.context.schedule.backlog(self.stage.last(now));
         window.cpu_s = in_window.worker.cpu_s();
         window.server_cpu_s = in_window.server_s;
         self.used_in_window = used;
@@ -144,9 +147,14 @@ impl Worker<'_> {
             recorder.ok + recorder.failures.total() + in_flight,
             "every request started is ok, failed or in flight"
         );
-        let unsent = self.context.schedule.unsent(now);
+        let unsent = self.context.schedule.unsent(self.stage.last(now));
         self.hand_over_window(now, window);
         let measured = measured - self.rest.map_or(0, |rest| rest.total());
+        let since = self.context.tally.recorder.measured_since();
+        let sending = self.sent_all_at.map_or(measured, |at| {
+            let length = at.saturating_sub(since).max(least.unwrap_or(0));
+            length.min(measured)
+        });
         let shares = self.links.iter().map(|link| link.exchanges.share);
         let in_flight = self.context.in_flight;
         let concurrency = Concurrency::new(in_flight, shares, self.plan.streams);
@@ -164,6 +172,7 @@ impl Worker<'_> {
             iterations: self.context.tally.users.map(|users| users.counts),
             used,
             measured,
+            sending,
             stood_still: self.lapses.longest(),
             unsent,
             cut_short,

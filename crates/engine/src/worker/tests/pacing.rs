@@ -262,6 +262,40 @@ fn requests_at_a_rate_take_as_long_as_the_rate_says() {
     }
 }
 
+/// What is asked for is when they leave: answers that come after the last was due are no slower sending.
+#[test]
+fn requests_leave_at_the_rate_asked_for_however_long_the_last_one_takes() {
+    for version in VERSIONS {
+        let options = Options {
+            rate: Some(10.0),
+            connections: 10,
+            ..counted(5, version)
+        };
+        let stories = vec![Story::Serve(after(2000))];
+        let (report, _) = run(&options, &addresses(1), stories);
+        let rate = outcome(&options, report.unwrap()).rate;
+        assert!(rate.window_s > 2.0, "{version:?}: {rate:?}");
+        let sent = rate.sent_per_s.unwrap();
+        assert!((9.99..=10.0).contains(&sent), "{version:?}: {rate:?}");
+    }
+}
+
+#[test]
+fn what_is_due_as_a_run_ends_is_none_of_its_requests() {
+    for version in VERSIONS {
+        for warmup in [0, 1000] {
+            let options = Options {
+                rate: Some(2.0),
+                ..timed(warmup, 1000, version)
+            };
+            let (report, _) = run(&options, &addresses(1), vec![Story::Serve(after(2))]);
+            let outcome = outcome(&options, report.unwrap());
+            assert_eq!(outcome.requests.started, 2, "{version:?} {warmup}");
+            assert_eq!(outcome.rate.sent_per_s, Some(2.0), "{version:?} {warmup}");
+        }
+    }
+}
+
 #[test]
 fn the_share_of_one_worker_takes_as_long_as_all() {
     let options = Options {
