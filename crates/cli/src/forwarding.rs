@@ -12,7 +12,7 @@ use std::{
 
 use clap::Args;
 use percent_encoding::percent_decode_str;
-use trilane_engine::{Options, PlanError};
+use trilane_engine::{Options, PlanError, bare_ipv6};
 use trilane_grpc::{LeftOut, Schema};
 use trilane_serve::{Forwarding, Limits, Place, RuleError, ServiceConfig, Upstream};
 use trilane_transport::tls;
@@ -150,7 +150,10 @@ pub(crate) struct Forwarded {
 fn address(text: &str) -> Result<Address, String> {
     const EXAMPLE: &str =
         "type for example grpc://127.0.0.1:50051, or grpcs://api.example:443 over TLS";
-    let url = Url::parse(text).map_err(|error| format!("{error}: {EXAMPLE}"))?;
+    let url = Url::parse(text).map_err(|error| match bare_ipv6(text) {
+        Some(_) => "an IPv6 address needs brackets: type for example grpc://[::1]:50051".to_owned(),
+        None => format!("{error}: {EXAMPLE}"),
+    })?;
     let secure = match url.scheme() {
         "grpc" | "http" => false,
         "grpcs" | "https" => true,
@@ -470,6 +473,7 @@ mod tests {
             "ftp://a:1",
             "grpc://a:1/b",
             "grpc://u@a:1",
+            "grpc://::1:80",
         ] {
             let told = address(text).unwrap_err();
             assert!(told.contains("type for example grpc://"), "{text}: {told}");

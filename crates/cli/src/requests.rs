@@ -71,7 +71,26 @@ impl Wrong {
     fn json(line: usize, error: &serde_json::Error) -> Self {
         let told = error.to_string();
         let told = told.split(" at line ").next().unwrap_or_default();
-        Self::new(line + error.line().max(1) - 1, error.column().max(1), told)
+        let (line, column) = (line + error.line().max(1) - 1, error.column().max(1));
+        Self::of_shape(line, column, told)
+    }
+
+    /// What serde says of a value of the wrong kind, whose kinds are Rust's: in the words of the file.
+    fn of_shape(line: usize, column: usize, told: &str) -> Self {
+        let kinds = [
+            ("expected u16", "expected a whole number up to 65535"),
+            ("expected u32", "expected a whole number up to 4294967295"),
+            ("expected a boolean", "expected true or false"),
+            ("expected a string", "expected text"),
+            ("expected a sequence", "expected a list"),
+            ("expected a map", "expected an object"),
+        ];
+        let known = kinds.iter().find(|(kind, _)| told.ends_with(kind));
+        let text = known.map_or_else(
+            || told.to_owned(),
+            |(kind, plain)| told.replace(kind, plain),
+        );
+        Self::new(line, column, text)
     }
 }
 

@@ -219,6 +219,13 @@ pub enum Error {
         /// What is wrong with it.
         cause: String,
     },
+    /// The state folder cannot be made, or nothing can be written in it.
+    StateFolder {
+        /// The folder.
+        folder: PathBuf,
+        /// The system's answer.
+        cause: io::Error,
+    },
     /// No home folder, so no place for the local certificate authority.
     NoStateFolder,
     /// A value of [`Config`] that cannot work.
@@ -247,6 +254,11 @@ impl fmt::Display for Error {
             ),
             Self::Bind { what, cause } => write!(f, "cannot listen on {what}: {cause}"),
             Self::File { path, cause } => write!(f, "{}: {cause}", path.display()),
+            Self::StateFolder { folder, cause } => write!(
+                f,
+                "cannot keep certificates in {}: {cause}: give another folder with --state DIR, or set XDG_STATE_HOME",
+                folder.display()
+            ),
             Self::NoStateFolder => write!(
                 f,
                 "no place for the certificates: set HOME or XDG_STATE_HOME, or give --state DIR"
@@ -261,7 +273,9 @@ impl fmt::Display for Error {
 impl error::Error for Error {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            Self::Bind { cause, .. } | Self::System(cause) => Some(cause),
+            Self::Bind { cause, .. } | Self::StateFolder { cause, .. } | Self::System(cause) => {
+                Some(cause)
+            }
             _ => None,
         }
     }

@@ -25,22 +25,23 @@ impl State {
             Some(folder) => folder.to_owned(),
             None => default_folder().ok_or(Error::NoStateFolder)?,
         };
+        Self::locked(&folder).map_err(|cause| Error::StateFolder { folder, cause })
+    }
+
+    fn locked(folder: &Path) -> io::Result<Self> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
-            .create(&folder)
-            .map_err(|cause| Error::file(&folder, cause))?;
+            .create(folder)?;
         // The path is handed to other programs, which may have other working folders.
-        let folder = fs::canonicalize(&folder).map_err(|cause| Error::file(&folder, cause))?;
-        let path = folder.join("lock");
+        let folder = fs::canonicalize(folder)?;
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
             .mode(0o600)
-            .open(&path)
-            .map_err(|cause| Error::file(&path, cause))?;
-        lock.lock().map_err(|cause| Error::file(&path, cause))?;
+            .open(folder.join("lock"))?;
+        lock.lock()?;
         Ok(Self {
             folder,
             _lock: lock,
@@ -120,6 +121,16 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_told_with_the_way_out() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("file"), "").unwrap();
+        let folder = root.path().join("file/state");
+        let told = State::open(Some(&folder)).err().unwrap().to_string();
+        assert!(told.contains("file/state: "), "{told}");
+        assert!(told.contains("--state DIR"), "{told}");
+    }
 
     #[test]
     fn folder_and_files_are_private_and_replaced_whole() {

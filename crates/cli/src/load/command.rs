@@ -77,6 +77,7 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
     let places = [
         check_place("-o", arguments.output.as_deref()),
         check_place("--hgrm", arguments.hgrm.as_deref()),
+        check_place("--ndjson", arguments.ndjson.as_deref()),
     ];
     if let Some(error) = places.into_iter().find_map(Result::err) {
         complain(error);

@@ -7,7 +7,7 @@ use crate::load::{code_names, status_ranges};
 
 /// One value of a field, or several fields of a name.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a value in headers is text, or a list of texts")]
 pub(super) enum Values {
     One(String),
     Many(Vec<String>),
@@ -28,14 +28,17 @@ impl Values {
 
 /// What is expected of a response.
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "what a response must be")]
 pub(super) struct Expectation {
     /// Such as 200, or `200-299,404`.
     status: Option<Status>,
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a status is a number such as 200, or text such as \"200-299,404\""
+)]
 enum Status {
     Code(u16),
     Ranges(String),

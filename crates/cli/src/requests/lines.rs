@@ -13,7 +13,10 @@ use super::{Called, CalledBody, Wrong};
 
 /// A line. What it may have is all named here: a key that is written wrong is not silently left out.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "an object such as {\"url\": \"/hello\"}"
+)]
 struct Line {
     /// Of a call the path before that of its method, or a server: none is that of the command line.
     url: Option<String>,

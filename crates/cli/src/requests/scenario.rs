@@ -20,7 +20,7 @@ const DEEPEST: usize = 16;
 /// The whole file. What it may have is all named here: a key that is written wrong is not silently left
 /// out.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with the list steps")]
 struct Document<S> {
     name: Option<String>,
     /// Whether users keep cookies.
@@ -33,7 +33,7 @@ struct Document<S> {
 
 /// One of the steps: a request, a group of steps, a choice between groups, or a pause.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a step with its keys, such as url")]
 struct Item<S> {
     name: Option<String>,
     url: Option<String>,
@@ -59,7 +59,7 @@ struct Item<S> {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a choice with the list steps")]
 struct Choice<S> {
     #[serde(default = "one")]
     weight: u32,
@@ -72,7 +72,10 @@ fn one() -> u32 {
 
 /// Where a text of a response is, and what it must be.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a check with its keys, such as json and equals"
+)]
 struct CheckItem {
     json: Option<String>,
     header: Option<String>,
@@ -82,7 +85,7 @@ struct CheckItem {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table with json, header or regex")]
 struct TakeItem {
     json: Option<String>,
     header: Option<String>,
@@ -125,7 +128,7 @@ impl Placed for &RawValue {
 pub(super) fn parse_toml(text: &str, file: &Path) -> Result<(Vec<Listed>, Scenario), Wrong> {
     let document: Document<TomlItem> = toml::from_str(text).map_err(|error| {
         let (line, column) = place(text, error.span().map_or(0, |span| span.start));
-        Wrong::new(line, column, error.message())
+        Wrong::of_shape(line, column, error.message())
     })?;
     read(document, text, file)
 }
@@ -548,6 +551,37 @@ choose = [
                 "{text}: {wrong:?}"
             );
             assert!(wrong.text.contains(told), "{text}: {wrong:?}");
+        }
+    }
+
+    #[test]
+    fn values_of_a_wrong_kind_are_told_in_the_words_of_the_file() {
+        let step = |keys: &str| format!("{{\"steps\": [{{\"url\": \"/\", {keys}}}]}}");
+        let written = [
+            "3".to_owned(),
+            r#"{"steps": 3}"#.to_owned(),
+            r#"{"steps": ["/hello"]}"#.to_owned(),
+            r#"{"steps": [], "cookies": 1}"#.to_owned(),
+            r#"{"steps": [], "headers": {"a": 1}}"#.to_owned(),
+            r#"{"steps": [], "headers": []}"#.to_owned(),
+            step(r#""expect": 200"#),
+            step(r#""expect": {"status": 1.5}"#),
+            step(r#""checks": ["x"]"#),
+            step(r#""take": {"a": "x"}"#),
+            step(r#""repeat": -1"#),
+            step(r#""choose": [7]"#),
+        ];
+        for text in written {
+            let of_json = json(&text).map(|_| ()).unwrap_err();
+            let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+            let of_toml = toml::to_string(&value).ok();
+            let of_toml = of_toml.map(|text| toml(&text).map(|_| ()).unwrap_err());
+            for wrong in [Some(of_json), of_toml].into_iter().flatten() {
+                let said = &wrong.text;
+                for rust in ["struct", "enum", "u16", "u32", "sequence", "map", "spanned"] {
+                    assert!(!said.contains(rust), "{text}: {said}");
+                }
+            }
         }
     }
 
