@@ -80,7 +80,7 @@ def test_version_names_the_build() -> None:
     [
         (["rase"], "Did you mean 'race'"),
         (["race", "--blokcs", "3"], "--blocks"),
-        (["race", "example.org"], "try https://example.org"),
+        (["race", "example.org"], "type https://example.org"),
         (["race", "ftp://x"], "not ftp://"),
         (["race", "http://a/", "http://b/"], "http://b/: a race compares versions at one URL"),
         (["race", "-d", "soon"], "a time such as 500ms"),
@@ -90,6 +90,10 @@ def test_version_names_the_build() -> None:
         (["race", "http://x", "--h3"], "--h3 needs an https:// URL"),
         (["race", "--baseline", "h9"], "choose from h1, h2, h3"),
         (["race", "--report", "/nowhere/at/all.html"], "a folder that exists"),
+        (
+            ["ab", "--command", "true", "--base", "a", "--markdown", "/nowhere/at/all.md"],
+            "--markdown takes a file in a folder that exists",
+        ),
         (["race", "--format", "xml"], "json"),
         (["race", "--in-flight", "8,x"], "--in-flight takes a whole number"),
         (["race", "--until-decided", "--blocks", "5"], "--blocks 5: it takes at least 6 blocks"),

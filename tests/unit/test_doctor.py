@@ -200,7 +200,7 @@ def test_runs_are_counted_and_the_unfinished_named_with_the_way_on(
     assert "5 runs in" in out
     assert "1 complete" in out
     assert "interrupted   20261117-100000-bookstore-fair" in out
-    assert "killed   20261118-100000-bookstore-fair" in out
+    assert "interrupted   20261118-100000-bookstore-fair" in out
     assert out.count("→ to go on with it: trilane lab run bookstore --form fair --seed 1\n") == 2
     # Somebody is at work on this one.
     assert "20261119-100000" not in out
@@ -215,7 +215,7 @@ def test_an_experiment_that_holds_its_lock_is_at_work(trilane: Trilane, tmp_path
     with (folder / ".lock").open("w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert "20261118" not in trilane()[1]
-    assert "killed   20261118-100000-bookstore-fair" in trilane()[1]
+    assert "interrupted   20261118-100000-bookstore-fair" in trilane()[1]
 
 
 @pytest.mark.parametrize(

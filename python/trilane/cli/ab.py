@@ -244,8 +244,8 @@ def ab(  # noqa: PLR0913, PLR0917 - one parameter per flag
         load=[word for flag, value in given if value is not None for word in (flag, value)],
     )
     seeded = None if seed is None else units.seed("--seed", seed)
-    running.check_report(report)
-    running.check_report(markdown)
+    running.check_place("--report", report)
+    running.check_place("--markdown", markdown)
     folder = store.state_folder(state).absolute()
     try:
         made = lab.experiment(asked, Path.cwd(), folder, running.say)

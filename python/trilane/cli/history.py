@@ -62,7 +62,7 @@ def history(  # noqa: PLR0913, PLR0917 - one parameter per flag
     from trilane.lab.storage.summaries import summaries
     from trilane.report import history as shown
 
-    running.check_report(report)
+    running.check_place("--report", report)
     try:
         found = lab.read(
             summaries(store.state_folder(state)),

@@ -162,7 +162,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
         raise Usage(f"--network {network}: {problem}")
     if pointless(wanted):
         raise Usage(f"--within {within} is for blocks until it is decided: add --until-decided")
-    running.check_report(report)
+    running.check_place("--report", report)
     return on_cluster.run("trilane lab", machines, wanted, report, output)
 
 
@@ -204,7 +204,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per flag
             f"{folder.name} was made on a cluster ({made_on}): say on which it is to be made "
             "again: --cluster tls://HOST:8786"
         )
-    running.check_report(report)
+    running.check_place("--report", report)
     return on_cluster.run("trilane lab", machines, wanted, report, output)
 
 

@@ -276,7 +276,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     )
     times = options.blocks(blocks, until_decided=until_decided)
     seeded = None if seed is None else units.seed("--seed", seed)
-    running.check_report(report)
+    running.check_place("--report", report)
     try:
         made = lab.experiment(asked)
     except (lab.BadRace, BadExperiment) as error:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from trilane import _core
-from trilane.cli import packages
+from trilane.cli import packages, running
 from trilane.cli.ending import OK, fail
 from trilane.cli.options import State
 from trilane.cli.units import Usage
 from trilane.report.screen import Console
 
 if TYPE_CHECKING:
+    from trilane.lab.storage.runs import RunFolder
     from trilane.report.charts import Chart
 
 HELP = """Show a run again: on the terminal, and as one HTML file that needs no network.
@@ -52,24 +53,28 @@ def report(
 ) -> int:
     """Run the command; the exit code."""
     packages.need_lab("report")
-    import msgspec
-
     from trilane.lab.storage import store
     from trilane.lab.storage.runs import BadRun, find, load
+
+    running.check_place("-o", to)
+    if charts is not None and charts.exists() and not charts.is_dir():
+        raise Usage(f"--charts takes a folder, not {str(charts)!r}", _HINT)
+    try:
+        if _is_single(run):
+            return _single(Path(run), to, output, charts)
+        return _whole(load(find(run, store.state_folder(state))), to, output, charts)
+    except BadRun as error:
+        return fail("trilane report", str(error))
+
+
+def _whole(found: RunFolder, to: Path | None, output: str | None, charts: Path | None) -> int:
+    """Show a run folder."""
+    import msgspec
+
     from trilane.report import charts as drawn
     from trilane.report import html, tables, terminal, view
 
-    if to is not None and (to.is_dir() or not to.absolute().parent.is_dir()):
-        raise Usage(f"-o takes a file in a folder that exists, not {str(to)!r}", _HINT)
-    if charts is not None and charts.exists() and not charts.is_dir():
-        raise Usage(f"--charts takes a folder, not {str(charts)!r}", _HINT)
-    if _is_single(run):
-        return _single(Path(run), to, output, charts)
-    try:
-        found = load(find(run, store.state_folder(state)))
-        result = found.judged
-    except BadRun as error:
-        return fail("trilane report", str(error))
+    result = found.judged
     page = None
     if to is not None or output in (None, "html"):
         page = html.render(result)
@@ -103,15 +108,11 @@ def _single(file: Path, to: Path | None, output: str | None, charts: Path | None
     import msgspec
 
     from trilane.lab.storage import singles
-    from trilane.lab.storage.runs import BadRun
     from trilane.report import single
 
     if output in {"markdown", "csv"}:
         raise Usage(f"--format {output} needs a race or an experiment: one run has no table", _HINT)
-    try:
-        found = singles.load(file)
-    except BadRun as error:
-        return fail("trilane report", str(error))
+    found = singles.load(file)
     page = single.render(found) if to is not None or output in {None, "html"} else None
     if output == "json":
         sys.stdout.write(msgspec.json.encode(found).decode() + "\n")

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 _REPORT = Path("report.html")
 
 
-def check_report(report: Path | None) -> None:
-    """Refuse a place where no report can be written, before anything runs."""
-    if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
-        raise Usage(f"--report takes a file in a folder that exists, not {str(report)!r}")
+def check_place(flag: str, file: Path | None) -> None:
+    """Refuse a place where `flag` cannot write its file, before anything runs."""
+    if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
+        raise Usage(f"{flag} takes a file in a folder that exists, not {str(file)!r}")
 
 
 def say(message: str, console: Console | None = None) -> None:

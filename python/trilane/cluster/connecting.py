@@ -105,7 +105,11 @@ def parsed(address: str, *, tls: bool) -> str:
         parts = urlsplit(f"{scheme}://{rest}")
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise ClusterFailed(f"{address!r} is not the address of a scheduler: {error}", 2) from error
+        raise ClusterFailed(
+            f"{address!r} is not the address of a scheduler: {error}; type one such as "
+            "tls://host:8786, or tls://[::1]:8786",
+            2,
+        ) from error
     if not host:
         raise ClusterFailed(f"{address!r} is not the address of a scheduler: it has no host", 2)
     shown = f"[{host}]" if ":" in host else host

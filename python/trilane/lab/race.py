@@ -6,6 +6,7 @@ the versions that the scheme of the URL allows, all with the same number of requ
 
 from __future__ import annotations
 
+import ipaddress
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -194,7 +195,7 @@ def parse_url(url: str) -> SplitResult:
         why = "an IPv6 address needs brackets, as in http://[::1]:8080/" if bare else error
         raise BadRace(f"{url!r} is not a URL: {why}") from error
     if "://" not in url:
-        raise BadRace(f"{url!r} has no scheme: try https://{url}")
+        raise BadRace(f"{url!r} has no scheme: type {_with_scheme(url)}")
     if parts.scheme not in _OF_SCHEME:
         raise BadRace(f"it takes an http:// or https:// URL, not {parts.scheme}://")
     if not parts.hostname or port == 0:
@@ -202,6 +203,16 @@ def parse_url(url: str) -> SplitResult:
     if any(character.isspace() for character in url):
         raise BadRace(f"{url!r} is not a URL: write %20 in place of a space")
     return parts
+
+
+def _with_scheme(text: str) -> str:
+    """A URL of what was typed without a scheme; an IPv6 address gets its brackets."""
+    host, slash, path = text.partition("/")
+    try:
+        shown = f"[{ipaddress.IPv6Address(host)}]"
+    except ValueError:
+        shown = host
+    return f"https://{shown}{slash}{path}"
 
 
 def path_of(parts: SplitResult) -> str:

@@ -12,6 +12,7 @@ from hdrh.histogram import HdrHistogram
 from trilane.lab.model.measures import counted
 from trilane.lab.model.run import Run
 from trilane.lab.model.traffic import QUANTILES, Distribution, enough
+from trilane.lab.storage.runs import BadRun
 
 # Evenly spaced on the scale of 1 / (1 - q), where tails are readable.
 _POINTS = 64
@@ -38,7 +39,11 @@ def decode(run: Run) -> HdrHistogram | None:
 def _decoded(kept: Distribution | None) -> HdrHistogram | None:
     if kept is None or not kept.hdr or not kept.count:
         return None
-    return HdrHistogram.decode(kept.hdr)
+    try:
+        return HdrHistogram.decode(kept.hdr)
+    except Exception as error:
+        # It has exceptions of its own without a common class, and those of base64, zlib and ctypes.
+        raise BadRun(f"a histogram of this run is damaged: {error!r}") from error
 
 
 def curve(kept: Distribution | None) -> list[Band]:

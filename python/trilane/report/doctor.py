@@ -65,9 +65,8 @@ def _runs(diagnosis: Diagnosis) -> Text:
 def _unfinished(row: RunSummary) -> list[Text]:
     if row.status == "broken":
         return [Text.assemble(("broken", "red"), f"   {row.folder}: {row.problem}")]
-    status = "killed" if row.status == "running" else row.status
     return [
-        Text.assemble((status, "yellow"), f"   {row.folder}"),
+        Text.assemble((row.status, "yellow"), f"   {row.folder}"),
         Text(f"→ {row.way_on}", style="bold"),
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -119,3 +120,16 @@ def test_a_run_without_a_result_says_so(state: Path, capsys: pytest.CaptureFixtu
     (state / "runs" / "20261120-110000-race" / "result.json").unlink()
     assert run(state, "20261120") == 1
     assert "has no result" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("hdr", ["HISTFAAAABR42g==", "HISTFAAA", "none"])
+def test_a_damaged_histogram_is_one_clear_line(
+    state: Path, hdr: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for file in state.rglob("*.json"):
+        file.write_text(re.sub(r'"hdr": ?"[^"]+"', f'"hdr":"{hdr}"', file.read_text()))
+    assert run(state) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("trilane report: a histogram of this run is damaged: ")
+    assert shown.err.count("\n") == 1

@@ -29,7 +29,7 @@ class Manifest(Record, frozen=True, omit_defaults=False):
     kind: Kind
     """`race` for one of `trilane race`, else `lab`."""
     status: Status
-    """How far it is; `running` also where it was killed."""
+    """How far it is; in the file `running` also where it was killed."""
     command: str
     """What to type to do it again, order and resampling included."""
     started_at: Time

@@ -31,7 +31,7 @@ def _is_going(folder: Path) -> bool:
     from trilane.lab.storage import runs  # noqa: PLC0415 - needs packages that may be missing
 
     try:
-        if runs.read_manifest(folder).status != "running":
+        if runs.written_manifest(folder).status != "running":
             return False
     except runs.BadRun:
         # No manifest yet: a run that begins looks like this, for a few seconds.

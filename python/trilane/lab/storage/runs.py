@@ -27,7 +27,7 @@ from trilane.lab.model.lab import LabResult, Point
 from trilane.lab.model.manifest import Kind, Manifest, Status
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
-from trilane.lab.storage import store
+from trilane.lab.storage import activity, store
 from trilane.lab.storage.journal import MANIFEST
 
 _RESULT = "result.json"
@@ -248,7 +248,19 @@ def load_judged(folder: Path) -> RunFolder:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a run folder; raises `BadRun`."""
+    """The manifest of a run folder; raises `BadRun`.
+
+    It is `interrupted` where it was `running` and nobody works on it any more: who is killed, or
+    has no room on the disk, cannot say so.
+    """
+    manifest = written_manifest(folder)
+    if manifest.status == "running" and not activity.is_going(folder):
+        return structs.replace(manifest, status="interrupted")
+    return manifest
+
+
+def written_manifest(folder: Path) -> Manifest:
+    """The manifest of a run folder as it was written; raises `BadRun`."""
     file = folder / MANIFEST
     try:
         if not file.is_file():

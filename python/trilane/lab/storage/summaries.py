@@ -34,7 +34,7 @@ def summary(folder: Path, *, anew: bool = False) -> RunSummary:
     """Of one run folder, as it is kept or, where it is not of these files or `anew`, made anew."""
     made_of = runs.signature(folder)
     kept = None if anew else _kept(folder)
-    if kept is not None and kept.made_of == made_of:
+    if kept is not None and kept.made_of == made_of and kept.status != "running":
         # The folder may have another name by now.
         return structs.replace(kept, folder=folder.name)
     try:
@@ -45,8 +45,8 @@ def summary(folder: Path, *, anew: bool = False) -> RunSummary:
     except (AttributeError, TypeError, ValueError) as error:
         # An experiment in the manifest that is none: written by hand, or by a newer version.
         return _broken(folder, made_of, f"{folder}: {type(error).__name__}: {error}")
-    # Without a result there is little to read; and a command may still be at work in the folder.
-    if run.result is not None:
+    # Without a result there is little to read, and whether a command is at work no file tells.
+    if run.result is not None and run.status != "running":
         with contextlib.suppress(OSError):
             store.write_json(folder / FILE, made)
     return made
