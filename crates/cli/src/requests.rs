@@ -84,12 +84,12 @@ impl Wrong {
             ("expected a string", "expected text"),
             ("expected a sequence", "expected a list"),
             ("expected a map", "expected an object"),
+            ("invalid type: sequence", "invalid type: a list"),
+            ("invalid type: map", "invalid type: an object"),
         ];
-        let known = kinds.iter().find(|(kind, _)| told.ends_with(kind));
-        let text = known.map_or_else(
-            || told.to_owned(),
-            |(kind, plain)| told.replace(kind, plain),
-        );
+        let text = kinds.iter().fold(told.to_owned(), |text, (kind, plain)| {
+            text.replace(kind, plain)
+        });
         Self::new(line, column, text)
     }
 }

@@ -556,30 +556,34 @@ choose = [
 
     #[test]
     fn values_of_a_wrong_kind_are_told_in_the_words_of_the_file() {
-        let step = |keys: &str| format!("{{\"steps\": [{{\"url\": \"/\", {keys}}}]}}");
-        let written = [
-            "3".to_owned(),
-            r#"{"steps": 3}"#.to_owned(),
-            r#"{"steps": ["/hello"]}"#.to_owned(),
-            r#"{"steps": [], "cookies": 1}"#.to_owned(),
-            r#"{"steps": [], "headers": {"a": 1}}"#.to_owned(),
-            r#"{"steps": [], "headers": []}"#.to_owned(),
-            step(r#""expect": 200"#),
-            step(r#""expect": {"status": 1.5}"#),
-            step(r#""checks": ["x"]"#),
-            step(r#""take": {"a": "x"}"#),
-            step(r#""repeat": -1"#),
-            step(r#""choose": [7]"#),
+        let steps = [
+            ("expect", "200", "200"),
+            ("expect", r#"{"status": 1.5}"#, "{ status = 1.5 }"),
+            ("checks", r#"["x"]"#, "['x']"),
+            ("take", r#"{"a": "x"}"#, "{ a = 'x' }"),
+            ("repeat", "-1", "-1"),
+            ("choose", "[7]", "[7]"),
+            ("headers", r#"{"a": 1}"#, "{ a = 1 }"),
         ];
-        for text in written {
-            let of_json = json(&text).map(|_| ()).unwrap_err();
-            let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-            let of_toml = toml::to_string(&value).ok();
-            let of_toml = of_toml.map(|text| toml(&text).map(|_| ()).unwrap_err());
-            for wrong in [Some(of_json), of_toml].into_iter().flatten() {
-                let said = &wrong.text;
+        let steps = steps.map(|(key, of_json, of_toml)| {
+            (
+                format!("{{\"steps\": [{{\"url\": \"/\", \"{key}\": {of_json}}}]}}"),
+                format!("[[steps]]\nurl = '/'\n{key} = {of_toml}"),
+            )
+        });
+        let documents = [
+            ("3", "steps = 3"),
+            (r#"{"steps": 3}"#, "steps = '/hello'"),
+            (r#"{"steps": ["/hello"]}"#, "steps = ['/hello']"),
+            (r#"{"steps": [], "cookies": 1}"#, "steps = []\ncookies = 1"),
+            (r#"{"steps": [], "headers": []}"#, "steps = []\nheaders = 1"),
+        ];
+        let documents = documents.map(|(json, toml)| (json.to_owned(), toml.to_owned()));
+        for (of_json, of_toml) in steps.into_iter().chain(documents) {
+            for result in [json(&of_json), toml(&of_toml)] {
+                let said = result.map(|_| ()).unwrap_err().text;
                 for rust in ["struct", "enum", "u16", "u32", "sequence", "map", "spanned"] {
-                    assert!(!said.contains(rust), "{text}: {said}");
+                    assert!(!said.contains(rust), "{of_json}: {said}");
                 }
             }
         }
