@@ -79,6 +79,27 @@ def test_what_is_to_be_typed_to_measure_again_names_arms_that_there_are(name: st
         assert arms <= {arm.name for arm in experiment.forms[form].arms}
 
 
+def numbers(text: str) -> list[str]:
+    """Of sentences: fractions, thousands and ratios, but for those in names of protocols."""
+    words = re.sub(r"<!-- generated: .*?<!-- end -->", "", text, flags=re.DOTALL)
+    words = re.sub(r"^[|#].*$", "", words, flags=re.MULTILINE)
+    words = re.sub(r"`[^`]*`|\]\([^)]*\)|HTTP/1\.1|TLS 1\.[23]", "", words)
+    return re.findall(r"\d+[.,]\d+|\d+ ?×(?! \d)", words)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_no_sentence_of_what_we_find_has_a_number_that_was_measured(name: str) -> None:
+    _, begins, found = page(name).partition("\n## What we find\n")
+    assert begins
+    assert numbers(found) == []
+
+
+def test_a_number_that_was_measured_is_seen() -> None:
+    settings = "At 200 Mbit/s, 1 × 200 over HTTP/1.1 with TLS 1.3 and `-d 1.5s`:\n| 1.75× |"
+    assert numbers(settings) == []
+    assert numbers("0.98 times as long, 12,000 µs, 3× the CPU") == ["0.98", "12,000", "3×"]
+
+
 def test_there_is_no_page_without_an_experiment() -> None:
     assert sorted(path.stem for path in DOCS.glob("*.md")) == EXPERIMENTS
 
