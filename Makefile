@@ -53,7 +53,7 @@ export TRILANE_TEST_PYTHON := $(BIN)/python
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help race check test test-rust test-python native environments bench ab lint fuzz docs build pins clean
+.PHONY: help race check test test-rust test-python native environments bench ab lint fuzz docs changelog build pins clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -109,7 +109,7 @@ ab: $(STAMPS)/extension ## this revision's CPU per request beside that of BASE=m
 	@AB_BASE='$(BASE)' AB_HEAD='$(HEAD)' AB_BUILD='$(BUILD)' AB_BUDGET='$(BUDGET)' \
 		AB_LENGTH='$(LENGTH)' AB_REQUESTS='$(REQUESTS)' AB_ARGS='$(ARGS)' .ci/ab $(ROWS)
 
-lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, import-linter, mypy
+lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, import-linter, mypy, fragments of the changelog
 	cargo fmt --all --check
 # The program of fuzz/ is looked at without building libFuzzer.
 	@CUSTOM_LIBFUZZER_PATH=$(CURDIR)/none $(TIMED) 'clippy' cargo clippy --workspace --all-targets \
@@ -119,6 +119,7 @@ lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, import-linter, mypy
 	$(BIN)/ruff format --check
 	PYTHONPATH=python .ci/quietly build/imports.log $(BIN)/lint-imports --no-cache
 	@$(TIMED) 'mypy' $(BIN)/mypy
+	@.ci/quietly build/changelog.log $(BIN)/towncrier build --draft --version next
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (60); TARGET=h2: one of them; and INPUT=file: one input again
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run $(TARGET) $(INPUT)
@@ -127,6 +128,9 @@ docs: $(STAMPS)/module ## rustdoc, the manual and its man pages
 	cargo doc --workspace --no-deps
 	$(BIN)/python -m trilane.cli.manual build/docs
 	@echo "wrote build/docs and $(TARGET_DIR)/doc"
+
+changelog: $(STAMPS)/test ## move the fragments of changes/ to CHANGELOG.md, under the version of Cargo.toml
+	$(BIN)/towncrier build --yes --version "$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)"
 
 pins: $(STAMPS)/bootstrap ## resolve requirements/*.in anew
 	@for name in bootstrap lab build test; do \

@@ -1,8 +1,8 @@
 """The measured parts of the pages about the experiments: `python -m trilane.report.pages RUN…`.
 
 A page of `docs/experiments/` is written by hand but for its numbers. They stand between
-`<!-- generated: NAME FORM -->` and `<!-- end -->` and are replaced by what a run found: a sentence,
-a table, published ratios beside ours, date and machine.
+`<!-- generated: NAME FORM -->` and `<!-- end -->` and are replaced by what a run found: tables,
+published ratios beside ours, date and machine. No sentence there repeats a number of a table.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from trilane.lab.model.comparison import JudgedArm
 from trilane.lab.model.lab import LabResult
 from trilane.lab.storage import store
 from trilane.lab.storage.runs import BadRun, find, load
@@ -63,7 +62,9 @@ def filled(page: str, begin: str, made: str) -> str:
 
 def measured(result: LabResult) -> str:
     """What a run found, in Markdown: no paths, nothing that changes without a new run."""
-    parts = [f"**{tables.escaped(result.verdict)}**", *_of_points(result)]
+    # Over networks the verdict counts them; elsewhere it repeats the tables.
+    counted = [f"**{tables.escaped(result.verdict)}**"] if maps.maps(result) else []
+    parts = [*counted, *_of_points(result)]
     if result.crossings:
         parts.append("\n".join(f"- {tables.escaped(row.text)}" for row in result.crossings))
     if why := labels.altered(result):
@@ -73,9 +74,6 @@ def measured(result: LabResult) -> str:
         parts.append(tables.published_table(result))
     if result.expect:
         parts += ["Gates:", tables.gates_table(result)]
-    if result.benchstat:
-        told = f"```\n{result.benchstat.strip()}\n```"
-        parts.append(f"<details><summary>benchstat</summary>\n\n{told}\n\n</details>")
     if result.skipped:
         gone = "; ".join(f"{row.arm} ({row.reason})" for row in result.skipped)
         parts.append(f"Skipped: {tables.escaped(gone)}.")
@@ -102,25 +100,26 @@ def _of_points(result: LabResult) -> list[str]:
 
 
 def _tables(point: Point, measures: Sequence[str]) -> list[str]:
-    """All arms; of many the best and the baseline, and all of them in a fold."""
+    """All arms; of many the best and the baseline, and the others in a fold."""
     arms = view.listed(point.comparison)
-    everything = tables.point_table(point, measures)
     crossed = tables.grid_tables(point)
     if crossed:
-        return [*crossed, _folded(arms, everything)]
+        whole = tables.point_table(point, measures)
+        return [*crossed, _folded(f"All {len(arms)} arms", whole)]
     if len(arms) <= _ARMS:
-        return [everything]
+        return [tables.point_table(point, measures)]
     baseline = point.comparison.baseline
     best = [arm for place, arm in enumerate(arms) if place < _BEST or arm.name == baseline]
+    others = [arm for arm in arms[_BEST:] if arm.name != baseline]
     return [
         f"The best {_BEST} of {len(arms)} arms, and the one that ratios refer to:",
         tables.point_table(point, measures, best),
-        _folded(arms, everything),
+        _folded(f"The other {len(others)} arms", tables.point_table(point, measures, others)),
     ]
 
 
-def _folded(arms: Sequence[JudgedArm], everything: str) -> str:
-    return f"<details><summary>All {len(arms)} arms</summary>\n\n{everything}\n\n</details>"
+def _folded(summary: str, table: str) -> str:
+    return f"<details><summary>{summary}</summary>\n\n{table}\n\n</details>"
 
 
 def _when(result: LabResult) -> str:

@@ -155,6 +155,7 @@ def test_the_terminal_and_the_page_show_the_maps() -> None:
     page = pages.measured(networks())
     assert "| rtt ↓ loss → | 0% | 3% |" in page
     assert "| 300ms | " in page
+    assert page.startswith(f"**{tables.escaped(networks().verdict)}**")
 
 
 def test_the_chart_is_of_vega_lite_with_named_axes_and_stands_in_the_report() -> None:
