@@ -44,6 +44,14 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
+    /// Sums a piece of the body. Apart, as one of many is: the code of all others is short.
+    #[inline(never)]
+    fn sum(&mut self, bytes: &[u8]) {
+        let mut crc = crc32fast::Hasher::new_with_initial(self.crc);
+        crc.update(bytes);
+        self.crc = crc.finalize();
+    }
+
     /// Has the request sent once more.
     fn repeat(&self, user: u32, tally: &mut Tally<'_>) {
         tally.recorder.retried += 1;
@@ -454,9 +462,7 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
     fn data(&mut self, id: StreamId, bytes: &[u8]) {
         let stream = self.exchanges.data(id, bytes.len(), self.tally);
         if FULL || stream.summed {
-            let mut crc = crc32fast::Hasher::new_with_initial(stream.crc);
-            crc.update(bytes);
-            stream.crc = crc.finalize();
+            stream.sum(bytes);
         }
         if let Some(plan) = &self.tally.plan.events {
             self.exchanges
@@ -491,11 +497,13 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
             self.tally.recorder.early.add(stream.content, unsent);
         }
         let status = stream.status;
-        if let Some(text) = self.exchanges.broken(id) {
+        if stream.surplus > 0 {
             self.tally.no_body(request);
             let kind = FailureKind::Protocol;
             let recorder = &mut self.tally.recorder;
-            recorder.failed(kind, self.now, Some(stream.at), || text);
+            recorder.failed(kind, self.now, Some(stream.at), || {
+                surplus_text(stream.surplus)
+            });
             return;
         }
         if !self.tally.plan.accepts(request, status) {
