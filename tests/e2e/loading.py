@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jsonschema
 
 from repository import DOCS, native
-from waiting import Chosen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,8 +134,6 @@ class Running:
     ) -> None:
         self._json = json_report
         argv = [native(), "load", *arguments]
-        if "--io" not in arguments:
-            argv += ["--io", Chosen.way]
         if json_report:
             argv += ["--format", "json"]
         self._argv = argv

@@ -11,8 +11,6 @@ from .loading import load_text
 if TYPE_CHECKING:
     from peers.running import Peers
 
-# Behind -- stands the other tool's line alone: no way to wait is added to it.
-ONE_WAY = True
 LINES = {
     "wrk": ("h1", "-t1 -c4 -d1s --latency", "--h1 --warmup 0s -c 4 -t 1 -d 1s --timeout 2s"),
     "wrk2": ("h1", "-t1 -c4 -d1s -R200", "--timeout 2s -R 200"),
@@ -27,18 +25,16 @@ LINES = {
 def test_a_line_of_another_tool_is_told_as_ours_and_done(peers: Peers, tool: str) -> None:
     listener, theirs, ours = LINES[tool]
     url = peers["embedded"].url(listener)
-    shown = load_text("--io", "epoll", "-k", "--compat", tool, "--", *theirs.split(), url)
+    shown = load_text("-k", "--compat", tool, "--", *theirs.split(), url)
     # 4 where a busy machine sent requests of wrk2's rate late, or left datagrams in its buffers.
     assert shown.code in {0, 4}, shown.err
     assert ours in shown.err
-    assert shown.err.splitlines()[0].startswith("trilane load --io epoll -k")
+    assert shown.err.splitlines()[0].startswith("trilane load -k")
     assert "0 failed" in shown.out
 
 
 def test_certificates_are_verified_whatever_the_tool_does(peers: Peers) -> None:
-    shown = load_text(
-        "--io", "epoll", "--compat", "wrk", "--", "-d1s", peers["embedded"].url("h1s")
-    )
+    shown = load_text("--compat", "wrk", "--", "-d1s", peers["embedded"].url("h1s"))
     assert shown.code == 1
     assert "not trusted here" in shown.err
 
@@ -53,6 +49,6 @@ def test_certificates_are_verified_whatever_the_tool_does(peers: Peers) -> None:
     ],
 )
 def test_what_is_not_understood_is_told(arguments: list[str], said: str) -> None:
-    shown = load_text("--io", "epoll", *arguments)
+    shown = load_text(*arguments)
     assert shown.code == 2
     assert said in shown.err

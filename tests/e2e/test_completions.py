@@ -42,7 +42,7 @@ def test_bash_completes_commands_flags_and_values(program: str, tmp_path: Path) 
         subprocess.run([*command, "completions", "bash"], stdout=out, check=True, timeout=60)
     assert completed(script, "lo") == {"load"}
     assert completed(script, "load", "--scen") == {"--scenario"}
-    assert completed(script, "load", "--io", "u") == {"uring"}
+    assert completed(script, "load", "--resume", "of") == {"off"}
     # The native program has no laboratory.
     assert completed(script, "race", "--in-f") == (
         set() if program == "native" else {"--in-flight"}

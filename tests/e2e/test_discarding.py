@@ -11,15 +11,13 @@ from peers.running import Peers
 
 from .loading import load
 
-# A ring cannot throw away what it receives.
-ONE_WAY = True
 _BYTES = 131_072
 
 
 @pytest.mark.parametrize("name", ["embedded", "nginx"])
 def test_lengths_are_checked_and_counted(peers: Peers, name: str) -> None:
     url = peers[name].url("h1").replace("/hello", f"/bytes/{_BYTES}")
-    shape = ["-c", "4", "-n", "200", "--io", "epoll", "--discard-bodies"]
+    shape = ["-c", "4", "-n", "200", "--discard-bodies"]
     report = load("--h1", *shape, url).good
     assert report["requests"]["ok"] == 200
     assert report["bytes"]["body_received"] == 200 * _BYTES
@@ -46,7 +44,7 @@ def test_a_body_cut_short_is_a_failure() -> None:
                 return
 
     with chaos.serve(every_third_is_cut) as server:
-        shape = ["-c", "1", "-n", "9", "--io", "epoll", "--discard-bodies"]
+        shape = ["-c", "1", "-n", "9", "--discard-bodies"]
         report = load("--h1", *shape, server.base + "/").checked
     requests = report["requests"]
     assert (requests["ok"], requests["failed"]) == (6, 3)
@@ -58,18 +56,16 @@ def test_a_body_cut_short_is_a_failure() -> None:
     ("arguments", "wanted"),
     [
         (["--h2c"], "HTTP/1.1 without TLS"),
-        (["--io", "uring"], "--io epoll"),
         (["--check-body"], "--check-body"),
     ],
 )
 def test_where_it_cannot_work_it_is_refused(arguments: list[str], wanted: str) -> None:
-    way = [] if "--io" in arguments else ["--io", "epoll"]
-    run = load("--discard-bodies", *way, *arguments, "http://127.0.0.1:1/")
+    run = load("--discard-bodies", *arguments, "http://127.0.0.1:1/")
     assert run.code == 2
     assert wanted in run.err
 
 
 def test_over_tls_it_is_refused() -> None:
-    run = load("--discard-bodies", "--io", "epoll", "--h1", "https://127.0.0.1:1/")
+    run = load("--discard-bodies", "--h1", "https://127.0.0.1:1/")
     assert run.code == 2
     assert "HTTP/1.1 without TLS" in run.err

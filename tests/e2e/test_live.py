@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from repository import native
-from waiting import Chosen
 
 from .loading import load_text
 from .terminal import Terminal, measured
@@ -27,7 +26,7 @@ def terminals(tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
     started: list[Terminal] = []
 
     def start(*arguments: str, prints_there: bool = False) -> Terminal:
-        argv = [native(), "load", *arguments, "--io", Chosen.way]
+        argv = [native(), "load", *arguments]
         started.append(Terminal(tmp_path, argv, prints_there=prints_there))
         return started[-1]
 

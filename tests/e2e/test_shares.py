@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from peers.callers import Callers
     from peers.running import Peers
 
-ONE_WAY = True
-
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[Callers]:

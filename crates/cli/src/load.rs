@@ -16,8 +16,8 @@ use crate::websocket::WebSocketArgs;
 use crate::{otlp, prometheus};
 
 use self::values::{
-    Announcing, Cpus, Expected, Format, Framed, Spread, Stages, StagesInFlight, Switch, Tls,
-    Waiting, cpus, expected, number, packet, slowest, stages, stages_in_flight, window,
+    Announcing, Cpus, Expected, Format, Framed, Spread, Stages, StagesInFlight, Switch, Tls, cpus,
+    expected, number, packet, slowest, stages, stages_in_flight, window,
 };
 
 mod command;
@@ -254,10 +254,6 @@ pub(crate) struct LoadArgs {
     /// has all of a thread in one of them
     #[arg(long, help_heading = CONNECTION)]
     quic_shared_socket: bool,
-    /// How the workers wait for their sockets, read and write them: by epoll, or over a ring of the kernel's
-    /// (io_uring, Linux 6.1 or later); auto is epoll, as a request costs about the same over both
-    #[arg(long, value_enum, default_value_t = Waiting::Auto, value_name = "epoll|uring|auto", hide_possible_values = true, help_heading = CONNECTION)]
-    io: Waiting,
     /// What each stream may receive before we grant more, in bytes
     #[arg(long, value_name = "SIZE", default_value = "16m", value_parser = window, help_heading = CONNECTION)]
     stream_window: u32,

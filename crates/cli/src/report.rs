@@ -137,14 +137,14 @@ fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         (Some(requests), _) => format!("{requests} {unit}"),
         (None, seconds) => format!("{} s", seconds.unwrap_or_default()),
     };
-    let over = match plan.io {
-        "uring" => " over io_uring",
-        _ if plan.asked.discard_bodies => ", bodies thrown away unread",
-        _ => "",
+    let unread = if plan.asked.discard_bodies {
+        ", bodies thrown away unread"
+    } else {
+        ""
     };
     writeln!(
         out,
-        "Load         {load}: {users}{}{to_each} × {}, {}{over}; {end} after {} s of warm-up",
+        "Load         {load}: {users}{}{to_each} × {}, {}{unread}; {end} after {} s of warm-up",
         plural(plan.connections, "connection"),
         plural(plan.streams, "stream"),
         plural(plan.threads, "thread"),

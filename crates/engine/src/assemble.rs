@@ -367,7 +367,6 @@ impl PlanOut {
             warmup_s: plan.warmup.as_secs_f64(),
             timeout_s: plan.timeout.as_secs_f64(),
             cpus: (!plan.cpus.is_empty()).then(|| plan.cpus.clone()),
-            io: plan.io.name(),
             turns: plan.in_turn.as_ref().map(TurnsOut::from),
             request: json!({
                 "method": plan.method,

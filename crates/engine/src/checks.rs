@@ -19,7 +19,7 @@ use self::packets::check_quic;
 use crate::cost::ServerClocks;
 use crate::grpc::Protocol;
 use crate::listed::Listed;
-use crate::options::{Arrivals, Io, Options, TlsVersion, Version};
+use crate::options::{Arrivals, Options, TlsVersion, Version};
 use crate::plan::{Origin, PlanError, Transport, given, usage};
 use crate::route::Route;
 
@@ -427,11 +427,6 @@ pub(crate) fn check_discarding(
     if version != Some(Version::H1) || tls {
         return usage(
             "--discard-bodies works over HTTP/1.1 without TLS, where a body is all that comes: type a URL with http:// and --h1",
-        );
-    }
-    if options.io == Io::Uring {
-        return usage(
-            "--discard-bodies works with --io epoll: a ring receives before anybody knows the length",
         );
     }
     Ok(())

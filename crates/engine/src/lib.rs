@@ -87,7 +87,7 @@ pub use grpc::{Answers, Call, CallMode, CallOptions, HalfClose, Message, Protoco
 pub use latency::Summary;
 pub use listed::Listed;
 pub use options::{
-    Arrivals, InFlightStage, Io, Options, PemFile, ProxyProtocol, RateStage, TlsVersion, Version,
+    Arrivals, InFlightStage, Options, PemFile, ProxyProtocol, RateStage, TlsVersion, Version,
 };
 pub use origin::OriginOut;
 pub use outcome::{

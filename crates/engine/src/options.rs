@@ -163,8 +163,6 @@ pub struct Options {
     /// QUIC: whether the connections of a thread share one UDP socket, for each address that they go to and
     /// each that they come from; without it each has its own.
     pub quic_shared_socket: bool,
-    /// How the workers ask the kernel for their sockets.
-    pub io: Io,
     /// Processors for the workers, in turn.
     pub cpus: Vec<usize>,
     /// Processes of the server, on this machine, whose processor time is told.
@@ -218,26 +216,6 @@ pub struct InFlightStage {
     pub length: Duration,
     /// Requests in flight at its end, over all connections and threads.
     pub in_flight: u64,
-}
-
-/// How a worker waits for its sockets, and reads and writes them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Io {
-    /// It waits by epoll; each read and each write is a system call.
-    #[default]
-    Epoll,
-    /// It puts reads and writes on a ring of the kernel's, and waits for what comes of them (io_uring).
-    Uring,
-}
-
-impl Io {
-    /// Its name on the command line and in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Epoll => "epoll",
-            Self::Uring => "uring",
-        }
-    }
 }
 
 impl Default for Options {
@@ -297,7 +275,6 @@ impl Default for Options {
             quic_ack_frequency: None,
             quic_mtu_discovery: true,
             quic_shared_socket: false,
-            io: Io::default(),
             cpus: Vec::new(),
             server_pids: Vec::new(),
             in_turn: None,

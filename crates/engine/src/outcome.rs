@@ -142,8 +142,6 @@ pub struct PlanOut {
     pub timeout_s: f64,
     /// Processors of the workers.
     pub cpus: Option<Vec<usize>>,
-    /// How they ask the kernel for their sockets: `epoll` or `uring`.
-    pub io: &'static str,
     /// The turns of the run, where it took turns with others; times are of its own ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnsOut>,

@@ -20,7 +20,7 @@ use crate::cost::ServerClocks;
 use crate::events::EventsPlan;
 use crate::grpc::CallsPlan;
 use crate::listed::turns;
-pub(crate) use crate::options::{Arrivals, InFlightStage, Io, Options, RateStage, Version};
+pub(crate) use crate::options::{Arrivals, InFlightStage, Options, RateStage, Version};
 use crate::origin::{self, Assignment, OriginPlan};
 use crate::prepare::{self, Prepared};
 use crate::route::Route;
@@ -129,7 +129,6 @@ pub struct Plan {
     pub(crate) quic_ack_frequency: Option<u32>,
     /// Whether the HTTP/3 connections of a worker share a socket.
     pub(crate) quic_shared_socket: bool,
-    pub(crate) io: Io,
     pub(crate) cpus: Vec<usize>,
     pub(crate) server: ServerClocks,
     pub(crate) in_turn: Option<Turns>,
@@ -317,7 +316,6 @@ impl Plan {
             spread: options.spread,
             early_data: options.early_data,
             resumption: options.resumption,
-            io: options.io,
             quic_ack_frequency: options.quic_ack_frequency,
             quic_shared_socket: options.quic_shared_socket,
             congestion_control: match version {

@@ -118,7 +118,7 @@ pub(crate) fn carry_out(
                         let system = pin(plan, of_machine).and_then(|()| {
                             let sockets = sockets(plan, addresses);
                             let places = places(plan, index) + sockets;
-                            io::open(plan.io, places).map_err(RunError::new)
+                            io::open(places).map_err(RunError::new)
                         });
                         let report = system.and_then(|system| {
                             Worker::new(index, plan, control, addresses, clock, system, sender)

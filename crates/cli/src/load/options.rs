@@ -4,11 +4,11 @@ use std::io::Read as _;
 use std::path::Path;
 
 use trilane_engine::{
-    Arrivals, EventFormat, EventsAsked, Io, Listed, Options, PemFile, PlanError, ProxyProtocol,
+    Arrivals, EventFormat, EventsAsked, Listed, Options, PemFile, PlanError, ProxyProtocol,
     Scenario, TlsVersion, Version,
 };
 
-use super::values::{Announcing, Expected, Framed, Spread, Switch, Tls, Waiting};
+use super::values::{Announcing, Expected, Framed, Spread, Switch, Tls};
 use super::{LoadArgs, fields};
 use crate::requests::{self, Called};
 
@@ -140,11 +140,6 @@ impl LoadArgs {
             quic_ack_frequency: self.quic_ack_frequency,
             quic_mtu_discovery: self.quic_mtu_discovery == Switch::On,
             quic_shared_socket: self.quic_shared_socket,
-            io: match self.io {
-                Waiting::Auto => Io::default(),
-                Waiting::Epoll => Io::Epoll,
-                Waiting::Uring => Io::Uring,
-            },
             cpus: self.cpus.clone().map_or_else(Vec::new, |cpus| cpus.0),
             server_pids: self.server_pids.clone(),
             in_turn: self.in_turn,

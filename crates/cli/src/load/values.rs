@@ -24,13 +24,6 @@ pub(super) enum Switch {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Waiting {
-    Auto,
-    Epoll,
-    Uring,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Announcing {
     V1,
     V2,

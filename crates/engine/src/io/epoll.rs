@@ -18,12 +18,18 @@ use crate::route::Address;
 use crate::sys::TcpInfo;
 
 use super::socket::{Socket, read_datagrams};
-use super::{Completion, DATAGRAM_READS_PER_TURN, LAST_MOMENT, MOST_LINGERING, System};
+use super::{Completion, System};
 
 /// Most events taken in one turn.
 const EVENTS: usize = 256;
 /// Reads of one TCP connection before the others have their turn.
 const READS_PER_TURN: u32 = 4;
+/// Reads of one QUIC connection before the others have their turn.
+const DATAGRAM_READS_PER_TURN: u32 = 8;
+/// Failed connections that are kept, for a moment, so that their peers learn why.
+const MOST_LINGERING: usize = 64;
+/// How long the end of a run waits for them.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 /// What one read of TCP takes where bodies are thrown away, in bytes: a head, and little more.
 const HEAD: usize = 2048;
 /// What one read of TCP takes: what the socket has ready. Each read of a large body is answered with an

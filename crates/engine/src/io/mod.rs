@@ -1,46 +1,28 @@
 //! What a worker asks of the system, in one place. A socket belongs to a place of the worker's: it is
 //! opened, sent on and closed there, and what becomes of it is told as completions: a read is done
-//! when it is told. So the same worker runs on epoll, on a ring of the kernel's, or on peers that are
-//! scripted, in virtual time.
+//! when it is told. So the same worker runs on epoll, or on peers that are scripted, in virtual time.
 
 mod epoll;
 mod socket;
-mod uring;
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::io::Errno;
 use trilane_connection::{Batch, Over, Quic, Stream};
 use trilane_socket::stream::{Flushed, Options};
 use trilane_socket::{Moved, Unmade};
 
-use crate::options::Io;
 use crate::route::Address;
 use crate::sys::TcpInfo;
 
-/// Reads of one QUIC connection before the others have their turn.
-const DATAGRAM_READS_PER_TURN: u32 = 8;
-/// Failed connections that are kept, for a moment, so that their peers learn why.
-const MOST_LINGERING: usize = 64;
-/// How long the end of a run waits for them.
-const LAST_MOMENT: Duration = Duration::from_secs(1);
-
 /// The system for so many places.
-pub(crate) fn open(io: Io, places: usize) -> Result<Box<dyn System>, String> {
-    match io {
-        Io::Epoll => match epoll::Epoll::new(places) {
-            Ok(epoll) => Ok(Box::new(epoll)),
-            Err(error) => Err(format!("epoll is not available: {error}")),
-        },
-        Io::Uring => match uring::Uring::new(places) {
-            Ok(uring) => Ok(Box::new(uring)),
-            Err(error) => Err(format!(
-                "io_uring is not available: {error}; type --io epoll"
-            )),
-        },
+pub(crate) fn open(places: usize) -> Result<Box<dyn System>, String> {
+    match epoll::Epoll::new(places) {
+        Ok(epoll) => Ok(Box::new(epoll)),
+        Err(error) => Err(format!("epoll is not available: {error}")),
     }
 }
 

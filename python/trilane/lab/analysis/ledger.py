@@ -108,7 +108,6 @@ _ROWS: tuple[tuple[str, Callable[[Run], _Told]], ...] = (
     ("requests per connection", _per_connection),
     ("client threads", lambda run: run.plan.threads),
     ("client CPUs", lambda run: run.plan.cpus),
-    ("client waits by", lambda run: run.plan.io),
     ("model", lambda run: run.plan.model),
     # That of a search is what it found.
     ("rate asked for (1/s)", lambda run: None if run.capacity else run.plan.rate_per_s),

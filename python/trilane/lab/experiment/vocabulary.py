@@ -72,7 +72,6 @@ SWEEPS = {
 ENGINE_FLAGS = {
     "--arrivals": True,
     "--early-data": False,
-    "--io": True,
     "--max-frame-size": True,
     "--new-connections": False,
     "--requests-per-connection": True,

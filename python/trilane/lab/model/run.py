@@ -322,8 +322,6 @@ class Plan(Record, frozen=True):
     """Cores the workers are pinned to, by worker; null when not pinned."""
     request: Request
     """The prepared request."""
-    io: Literal["epoll", "uring"] | None = None
-    """How the workers ask the kernel for their sockets; absent in runs of other clients."""
     arrivals: Literal["constant", "poisson"] | None = None
     """Open model: `constant`: requests are due at an even spacing; `poisson`: at random and
     independently of each other.
