@@ -13,6 +13,7 @@
 #     "propcache==0.5.4",
 #     "setuptools==84.2.1",
 #     "typing-extensions==4.16.0",
+#     "uvloop==0.23.0",
 #     "yarl==1.25.1",
 # ]
 #
@@ -22,6 +23,10 @@
 # library = "aiohttp"
 # versions = ["h1"]
 # strategies = ["serial", "asyncio", "processes_asyncio"]
+#
+# [tool.trilane.variants.aiohttp-uvloop]
+# title = "aiohttp on uvloop"
+# strategies = ["serial", "asyncio"]
 # ///
 """aiohttp: a client session whose connector holds as many connections as the plan allows."""
 
@@ -37,6 +42,7 @@ import aiohttp
 
 from trilane_contender import Answer, Library, Plan, run
 from trilane_contender.bodies import PIECE, counted_async
+from trilane_contender.uvloops import loop
 
 
 @functools.cache
@@ -101,6 +107,7 @@ if __name__ == "__main__":
                 distribution="aiohttp",
                 async_client=Client,
                 streams_bodies=True,
+                loop=loop if sys.argv[-1] == "aiohttp-uvloop" else None,
                 kinds=KINDS,
             )
         )

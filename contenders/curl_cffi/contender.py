@@ -16,18 +16,7 @@
 # library = "curl-cffi"
 # note = "impersonates no browser"
 # versions = ["h1", "h2", "h2c", "h3"]
-#
-# [tool.trilane.strategies]
-# h1 = ["serial", "threads", "processes", "asyncio_threads", "asyncio", "processes_asyncio"]
-# h2 = [
-#     "serial", "threads", "processes", "asyncio_threads", "asyncio", "processes_asyncio",
-#     "chunks", "multiplexed",
-# ]
-# h2c = [
-#     "serial", "threads", "processes", "asyncio_threads", "asyncio", "processes_asyncio",
-#     "chunks", "multiplexed",
-# ]
-# h3 = [
+# strategies = [
 #     "serial", "threads", "processes", "asyncio_threads", "asyncio", "processes_asyncio",
 #     "chunks", "multiplexed",
 # ]

@@ -1,13 +1,18 @@
 # /// script
 # requires-python = ">=3.11,<3.12"
 # dependencies = [
+#     "certifi==2026.10.18",
+#     "charset-normalizer==3.5.2",
 #     "h2==2.6.2",
 #     "hdrhistogram==0.10.8",
 #     "hpack==3.0.0",
 #     "hyper==0.7.0",
 #     "hyperframe==3.2.0",
+#     "idna==3.20",
 #     "pbr==7.1.3",
+#     "requests==2.34.2",
 #     "setuptools==84.2.1",
+#     "urllib3==2.8.0",
 # ]
 #
 # [tool.trilane]
@@ -24,6 +29,13 @@
 #     "chunks",
 #     "multiplexed",
 # ]
+#
+# [tool.trilane.variants.requests-hyper]
+# title = "Requests with hyper's adapter"
+# library = "requests"
+# versions = ["h2"]
+# strategies = ["serial", "threads", "processes", "asyncio_threads"]
+# note = "hyper 0.7, archived in 2020, under a Requests of today; one request at a time"
 # ///
 """hyper, the client of the first posts: http.client's shape, and stream ids over HTTP/2."""
 
@@ -33,7 +45,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
-from trilane_contender import hyper_import
+import hyper_import
 
 hyper_import.prepare()
 
@@ -109,19 +121,24 @@ class Client(StreamClient):
             raise
 
 
-if __name__ == "__main__":
-    sys.exit(
-        run(
-            Library(
-                distribution="hyper",
-                client=Client,
-                stream_client=StreamClient,
-                kinds=(
-                    (HyperReset, "reset"),
-                    (SocketError, "closed"),
-                    (InvalidResponseError, "protocol"),
-                    (HTTP20Error, "protocol"),
-                ),
-            )
-        )
+def library(variant: str) -> Library:
+    """hyper by itself, or under Requests."""
+    if variant == "requests-hyper":
+        import over_requests  # noqa: PLC0415 - the other does without Requests
+
+        return over_requests.LIBRARY
+    return Library(
+        distribution="hyper",
+        client=Client,
+        stream_client=StreamClient,
+        kinds=(
+            (HyperReset, "reset"),
+            (SocketError, "closed"),
+            (InvalidResponseError, "protocol"),
+            (HTTP20Error, "protocol"),
+        ),
     )
+
+
+if __name__ == "__main__":
+    sys.exit(run(library(sys.argv[-1])))

@@ -13,12 +13,7 @@
 # library = "pycurl"
 # note = "the wheel's own libcurl; chunks and multiplexed drive one CurlMulti on one connection"
 # versions = ["h1", "h2", "h2c", "h3"]
-#
-# [tool.trilane.strategies]
-# h1 = ["serial", "threads", "processes", "asyncio_threads"]
-# h2 = ["serial", "threads", "processes", "asyncio_threads", "chunks", "multiplexed"]
-# h2c = ["serial", "threads", "processes", "asyncio_threads", "chunks", "multiplexed"]
-# h3 = ["serial", "threads", "processes", "asyncio_threads", "chunks", "multiplexed"]
+# strategies = ["serial", "threads", "processes", "asyncio_threads", "chunks", "multiplexed"]
 # ///
 """PycURL: one easy handle, or many of them on the one connection of a multi handle."""
 

@@ -15,18 +15,7 @@
 # library = "pyqwest"
 # note = "bodies are streamed, as only a streamed response tells its version; OpenTelemetry is off"
 # versions = ["h1", "h2", "h2c", "h3"]
-#
-# [tool.trilane.strategies]
-# h1 = ["serial", "threads", "processes", "asyncio_threads", "asyncio", "processes_asyncio"]
-# h2 = [
-#     "serial", "threads", "processes", "asyncio_threads", "asyncio", "processes_asyncio",
-#     "chunks", "multiplexed",
-# ]
-# h2c = [
-#     "serial", "threads", "processes", "asyncio_threads", "asyncio", "processes_asyncio",
-#     "chunks", "multiplexed",
-# ]
-# h3 = [
+# strategies = [
 #     "serial", "threads", "processes", "asyncio_threads", "asyncio", "processes_asyncio",
 #     "chunks", "multiplexed",
 # ]
@@ -36,7 +25,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
@@ -128,18 +117,23 @@ class AsyncClient:
         await self._transport.aclose()
 
 
-if __name__ == "__main__":
+def serve(library: Library) -> NoReturn:
+    """Run it, without the proxies of this machine, and end the process."""
     without_proxies()
-    code = run(
-        Library(
-            distribution="pyqwest",
-            client=Client,
-            async_client=AsyncClient,
-            shared_by_threads=frozenset({"h1", "h2", "h2c", "h3"}),
-        )
-    )
+    code = run(library)
     sys.stdout.flush()
     sys.stderr.flush()
     # Its own threads outlive its transport, and one that wants the interpreter's lock while the
     # interpreter ends aborts the process: seen on a busy machine.
     os._exit(code)
+
+
+if __name__ == "__main__":
+    serve(
+        Library(
+            distribution="pyqwest",
+            client=Client,
+            async_client=AsyncClient,
+            shared_by_threads=frozenset(ASKED),
+        )
+    )

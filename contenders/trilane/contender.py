@@ -19,19 +19,46 @@
 #     "chunks",
 #     "multiplexed",
 # ]
+#
+# [tool.trilane.variants.trilane-uvloop]
+# title = "Trilane on uvloop"
+# note = "the asynchronous client of the contender trilane, on event loops of uvloop"
+# strategies = ["asyncio", "chunks", "multiplexed"]
+#
+# [tool.trilane.variants.trilane-get-all]
+# title = "Trilane, get_all"
+# versions = ["h2", "h2c", "h3"]
+# note = "Client.get_all, which reads responses in the order of their URLs; GET without content"
+# strategies = ["multiplexed"]
 # ///
-"""Trilane's own client: a pool, an asynchronous pool, or streams of one connection by their ids."""
+"""Trilane's own client: a pool, an asynchronous pool, or streams of one connection by their ids.
+
+And `Client.get_all`, for many URLs from one thread.
+"""
 
 import contextlib
 import sys
+from collections import deque
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
-from trilane.client import AsyncClient, Client, HTTPConnection, HTTPSConnection, Timeouts, errors
-from trilane_contender import Answer, Library, Plan, run
+from trilane.client import (
+    AsyncClient,
+    Client,
+    HTTPConnection,
+    HTTPSConnection,
+    Response,
+    Timeouts,
+    errors,
+)
+from trilane_contender import Answer, Broken, Library, Plan, run
 from trilane_contender.bodies import PIECE, counted, counted_async
+from trilane_contender.missing import need
+from trilane_contender.uvloops import loop
 
 KINDS = (
     (errors.ResolveError, "dns"),
@@ -149,17 +176,64 @@ class Awaiting:
         await self._client.aclose()
 
 
-if __name__ == "__main__":
-    sys.exit(
-        run(
-            Library(
-                distribution="trilane",
-                client=Blocking,
-                async_client=Awaiting,
-                stream_client=Streams,
-                shared_by_threads=frozenset(ASKED),
-                streams_bodies=True,
-                kinds=KINDS,
-            )
-        )
+class Ordered:
+    """One `Client`, whose `get_all` takes the URLs as they are submitted."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._client = Client(**settings(plan))
+        self._submitted: deque[str] = deque()
+        self._responses: Iterator[Response] = iter(())
+
+    def submit(self, path: str) -> None:
+        """The response is the next that nobody has collected."""
+        self._submitted.append(self._plan.target + path)
+
+    def collect(self, _: None) -> Answer:
+        """The next response of `get_all`."""
+        response = next(self._responses, None)
+        if response is None:
+            # It has ended, as it found nothing more to send: what was submitted since is new.
+            ahead = self._plan.in_flight
+            self._responses = self._client.get_all(self._waiting(), ahead=ahead)
+            response = next(self._responses, None)
+        if response is None:
+            raise Broken("closed", "get_all ended by an error before this response")
+        return Answer(response.status, response.version, response.content)
+
+    def close(self) -> None:
+        """Close the pool."""
+        self._client.close()
+
+    def _waiting(self) -> Iterator[str]:
+        while self._submitted:
+            yield self._submitted.popleft()
+
+
+def not_a_get(plan: Plan) -> str | None:
+    """What `get_all` has no argument for."""
+    if plan.method != "GET" or plan.body is not None:
+        return "get_all sends GET without content"
+    return None
+
+
+def library(variant: str) -> Library:
+    """The clients that are measured."""
+    common = partial(Library, distribution="trilane", kinds=KINDS)
+    if variant == "trilane-uvloop":
+        need("uvloop")
+        return common(async_client=Awaiting, streams_bodies=True, loop=loop)
+    shared = frozenset(ASKED)
+    if variant == "trilane-get-all":
+        return common(stream_client=Ordered, shared_by_threads=shared, cannot=not_a_get)
+    return common(
+        client=Blocking,
+        async_client=Awaiting,
+        stream_client=Streams,
+        shared_by_threads=shared,
+        streams_bodies=True,
     )
+
+
+if __name__ == "__main__":
+    sys.exit(run(library(sys.argv[-1])))

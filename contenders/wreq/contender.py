@@ -13,14 +13,7 @@
 # library = "wreq"
 # note = "BoringSSL and a fork of hyper; it impersonates no browser here"
 # versions = ["h1", "h2", "h2c"]
-#
-# [tool.trilane.strategies]
-# h1 = ["serial", "threads", "processes", "asyncio_threads", "asyncio", "processes_asyncio"]
-# h2 = [
-#     "serial", "threads", "processes", "asyncio_threads", "asyncio", "processes_asyncio",
-#     "chunks", "multiplexed",
-# ]
-# h2c = [
+# strategies = [
 #     "serial", "threads", "processes", "asyncio_threads", "asyncio", "processes_asyncio",
 #     "chunks", "multiplexed",
 # ]

@@ -1,61 +1,32 @@
-"""Greenlets that share clients, under the library that is named; run by test_greenlets.py.
+"""Greenlets of gevent that share clients; run by test_greenlets.py.
 
-Arguments: `gevent` or `eventlet`, what to try, its URL, the version of HTTP, and a file of
-authorities. It says "ok" at the end. What is to be seen does not depend on speed: a greenlet waits
-for what only another one can bring about.
+Arguments: what to try, its URL, the version of HTTP, and a file of authorities. It says "ok" at the
+end. What is to be seen does not depend on speed: a greenlet waits for what only another one can
+bring about.
 """
 
-# ruff: noqa: E402, PLC0415 - sockets are patched before anything imports them
+# ruff: noqa: E402 - sockets are patched before anything imports them
 
 from __future__ import annotations
 
 import sys
-import warnings
-from collections.abc import Callable
 from typing import Any
 
-library, what, base, version, ca = sys.argv[1:]
-if library == "gevent":
-    from gevent import monkey
+from gevent import monkey
 
-    monkey.patch_all()
-else:
-    warnings.simplefilter("ignore")
-    import eventlet
-
-    eventlet.monkey_patch()
+monkey.patch_all()
 
 from urllib.parse import urlsplit
 
+import gevent
+import requests
+
 from trilane.client import Client, ReadTimeout, Timeouts
 from trilane.client.http import HTTPConnection
+from trilane.client.requests import TrilaneAdapter
 
+what, base, version, ca = sys.argv[1:]
 LARGE = 3 << 20
-
-
-def spawn(function: Callable[..., Any], *arguments: Any) -> Any:
-    if library == "gevent":
-        import gevent
-
-        return gevent.spawn(function, *arguments)
-    import eventlet
-
-    return eventlet.spawn(function, *arguments)
-
-
-def result(greenlet: Any) -> Any:
-    return greenlet.get() if library == "gevent" else greenlet.wait()
-
-
-def pause() -> None:
-    if library == "gevent":
-        import gevent
-
-        gevent.sleep(0)
-    else:
-        import eventlet
-
-        eventlet.sleep(0)
 
 
 def client(**settings: Any) -> Client:
@@ -65,18 +36,18 @@ def client(**settings: Any) -> Client:
 def together() -> None:
     """The server answers none before it has all ten of them."""
     with client() as one:
-        waiting = [spawn(one.get, base) for _ in range(10)]
-        assert [result(each).content for each in waiting] == [b"hello world"] * 10
+        waiting = [gevent.spawn(one.get, base) for _ in range(10)]
+        assert [each.get().content for each in waiting] == [b"hello world"] * 10
 
 
 def behind() -> None:
     """A hundred requests go by one that is never answered, and that is given up."""
     with client() as one:
         assert one.get(f"{base}/hello").content == b"hello world"
-        never = spawn(one.get, f"{base}/delay/60s")
-        pause()
-        waiting = [spawn(one.get, f"{base}/bytes/{size}") for size in range(100)]
-        assert [len(result(each).content) for each in waiting] == list(range(100))
+        never = gevent.spawn(one.get, f"{base}/delay/60s")
+        gevent.sleep(0)
+        waiting = [gevent.spawn(one.get, f"{base}/bytes/{size}") for size in range(100)]
+        assert [len(each.get().content) for each in waiting] == list(range(100))
         never.kill()
         assert one.get(f"{base}/hello").content == b"hello world"
         if version != "h1":
@@ -96,11 +67,12 @@ def content() -> None:
             return 100_000 + sum(map(len, response))
 
     with client() as one:
-        assert result(spawn(echo, data)) == data
-        waiting = [spawn(echo, iter([data[: LARGE // 2], data[LARGE // 2 :]])) for _ in range(3)]
-        assert all(result(each) == data for each in waiting)
-        waiting = [spawn(pieces) for _ in range(3)]
-        assert [result(each) for each in waiting] == [LARGE] * 3
+        assert gevent.spawn(echo, data).get() == data
+        halves = [data[: LARGE // 2], data[LARGE // 2 :]]
+        waiting = [gevent.spawn(echo, iter(halves)) for _ in range(3)]
+        assert all(each.get() == data for each in waiting)
+        waiting = [gevent.spawn(pieces) for _ in range(3)]
+        assert [each.get() for each in waiting] == [LARGE] * 3
         with one.stream("GET", f"{base}/bytes/{LARGE}") as response:
             assert len(response.read(10)) == 10
         assert one.get(f"{base}/hello", decode=False).content == b"hello world"
@@ -133,8 +105,8 @@ def shape() -> None:
     if version == "h1":
         assert [length(ident) for ident in ids] == list(range(300))
     else:
-        waiting = [spawn(length, ident) for ident in ids]
-        assert [result(each) for each in waiting] == list(range(300))
+        waiting = [gevent.spawn(length, ident) for ident in ids]
+        assert [each.get() for each in waiting] == list(range(300))
     connection.request("POST", "/echo", iter([b"a", b"b"]), {"Expect": "100-continue"})
     assert connection.getresponse().read() == b"ab"
     connection.close()
@@ -142,19 +114,15 @@ def shape() -> None:
 
 def adapter() -> None:
     """Requests, whose sessions greenlets share."""
-    import requests
-
-    from trilane.client.requests import TrilaneAdapter
-
     with requests.Session() as session:
         session.trust_env = False
         session.verify = ca or True
         for scheme in ("http://", "https://"):
             session.mount(scheme, TrilaneAdapter(versions=(version,), pool_maxsize=200))
-        never = spawn(session.get, f"{base}/delay/60s")
-        pause()
-        waiting = [spawn(session.get, f"{base}/hello") for _ in range(10)]
-        assert [result(each).text for each in waiting] == ["hello world"] * 10
+        never = gevent.spawn(session.get, f"{base}/delay/60s")
+        gevent.sleep(0)
+        waiting = [gevent.spawn(session.get, f"{base}/hello") for _ in range(10)]
+        assert [each.get().text for each in waiting] == ["hello world"] * 10
         never.kill()
 
 

@@ -1,4 +1,4 @@
-"""Connections for gevent and eventlet: where they have patched Python's sockets, greenlets wait.
+"""Connections for gevent: where it has patched Python's sockets, greenlets wait.
 
 The native part waits in system calls, which holds up every greenlet of a thread. So a connection
 that is made where sockets are patched is driven by greenlets, as a loop of asyncio drives one: one
@@ -35,39 +35,25 @@ class Event(Protocol):
         """Wait until it is woken, or for so many seconds."""
 
 
-class Green(Protocol):
-    """A library of greenlets."""
-
-    def event(self) -> Event:
-        """A new event."""
-
-    def watch(self, fd: int, *, writes: bool, call: Callable[[], object]) -> Callable[[], object]:
-        """Have `call` called, in the hub, when the socket can be read; what is given ends that.
-
-        `writes`: also when it can be written to.
-        """
-
-
 def connect(host: str, port: int, **options: Any) -> _core.Connection:
     """`_core.connect`; where sockets are patched, a connection that greenlets drive."""
-    green = patched()
-    if green is None:
+    if not patched():
         connection: _core.Connection = _core.connect(host, port, **options)
         return connection
     connecting: _core.Connecting = _core.connect(host, port, **options, driven=True, wait=False)
     try:
-        native = _made(connecting, green)
+        native = _made(connecting)
     finally:
         connecting.close()
     # It has what a connection has.
-    return cast("_core.Connection", GreenConnection(native, green))
+    return cast("_core.Connection", GreenConnection(native))
 
 
-def _made(connecting: _core.Connecting, green: Green) -> _core.Connection:
+def _made(connecting: _core.Connecting) -> _core.Connection:
     """The connection, which the greenlet waits for in the hub."""
     while (connection := connecting.step()) is None:
-        event = green.event()
-        stop = green.watch(connecting.fileno(), writes=False, call=event.set)
+        event = _event()
+        stop = _watch(connecting.fileno(), writes=False, call=event.set)
         try:
             event.wait(connecting.timeout)
         finally:
@@ -75,75 +61,42 @@ def _made(connecting: _core.Connecting, green: Green) -> _core.Connection:
     return connection
 
 
-def patched() -> Green | None:
-    """The library that has patched Python's sockets, if one has."""
-    # Asked for without being imported: most programs know neither.
+def patched() -> bool:
+    """Whether gevent has patched Python's sockets."""
+    # Asked for without being imported: most programs do not know it.
     gevent = sys.modules.get("gevent.monkey")
-    if gevent is not None and gevent.is_module_patched("socket"):
-        return _Gevent()
-    eventlet = sys.modules.get("eventlet.patcher")
-    if eventlet is not None and eventlet.is_monkey_patched("socket"):
-        return _Eventlet()
-    return None
+    return gevent is not None and bool(gevent.is_module_patched("socket"))
 
 
-class _Gevent:
-    """`Green` by gevent."""
+def _event() -> Event:
+    from gevent.event import Event as GeventEvent  # noqa: PLC0415 - it is there if we are here
 
-    def event(self) -> Event:
-        from gevent.event import Event as GeventEvent  # noqa: PLC0415 - it is there if we are here
-
-        return cast("Event", GeventEvent())
-
-    def watch(self, fd: int, *, writes: bool, call: Callable[[], object]) -> Callable[[], object]:
-        import gevent  # noqa: PLC0415
-
-        # Bits of libev: 1 to read, 2 to write.
-        watcher = gevent.get_hub().loop.io(fd, 3 if writes else 1)
-        watcher.start(call)
-
-        def stop() -> None:
-            watcher.stop()
-            watcher.close()
-
-        return stop
+    return cast("Event", GeventEvent())
 
 
-class _Eventlet:
-    """`Green` by eventlet."""
+def _watch(fd: int, *, writes: bool, call: Callable[[], object]) -> Callable[[], object]:
+    """Have `call` called, in the hub, when the socket can be read; what is given ends that.
 
-    def event(self) -> Event:
-        from eventlet.green import threading  # noqa: PLC0415 - it is there if we are here
+    `writes`: also when it can be written to.
+    """
+    import gevent  # noqa: PLC0415
 
-        return cast("Event", threading.Event())
+    # Bits of libev: 1 to read, 2 to write.
+    watcher = gevent.get_hub().loop.io(fd, 3 if writes else 1)
+    watcher.start(call)
 
-    def watch(self, fd: int, *, writes: bool, call: Callable[[], object]) -> Callable[[], object]:
-        from eventlet import hubs  # noqa: PLC0415
+    def stop() -> None:
+        watcher.stop()
+        watcher.close()
 
-        hub = hubs.get_hub()
-
-        def came(_: object) -> None:
-            call()
-
-        def failed(*_: object) -> None:
-            call()
-
-        kinds = [hub.READ, hub.WRITE] if writes else [hub.READ]
-        listeners = [hub.add(kind, fd, came, failed, call) for kind in kinds]
-
-        def stop() -> None:
-            for listener in listeners:
-                hub.remove(listener)
-
-        return stop
+    return stop
 
 
 class GreenConnection:
     """A `_core.Connection` for the greenlets of one thread, and what drives it."""
 
-    def __init__(self, native: _core.Connection, green: Green) -> None:
+    def __init__(self, native: _core.Connection) -> None:
         self.native = native
-        self._green = green
         # What is woken when the watched state of an exchange has come, by its token; what waits
         # for anything is there by itself.
         self._waiting: dict[object, Event] = {}
@@ -178,7 +131,7 @@ class GreenConnection:
     def rest(self, seconds: float | None, token: object = None) -> None:
         """Wait for so long at most until something has happened: to the exchange of that token."""
         key = object() if token is None else token
-        event = self._waiting[key] = self._green.event()
+        event = self._waiting[key] = _event()
         try:
             if self._leads:
                 event.wait(seconds)
@@ -203,7 +156,7 @@ class GreenConnection:
                 seconds = due if seconds is None else min(seconds, due)
             if not native.is_closing or native.outstanding:
                 fd = native.fileno()
-                stop = self._green.watch(fd, writes=native.wants_write, call=event.set)
+                stop = _watch(fd, writes=native.wants_write, call=event.set)
                 self._stop_watching = stop
                 event.wait(seconds)
         finally:

@@ -34,6 +34,7 @@ STREAMING = {
     "pycurl",
     "pyreqwest",
     "requests",
+    "requests-trilane",
     "trilane",
     "trilane-uvloop",
 }

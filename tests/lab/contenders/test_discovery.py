@@ -18,6 +18,7 @@ from trilane.lab.clients.contenders import BadContender, ContenderFailed
 from trilane.lab.programs import environments
 from trilane.lab.programs.environments import EnvironmentFailed
 
+PYTHON = sys.executable
 SCRIPT = """\
 # /// script
 # requires-python = ">=3.11"
@@ -29,6 +30,7 @@ SCRIPT = """\
 print("hello")
 """
 GOOD = 'versions = ["h1", "h2"]\n# strategies = ["serial", "chunks"]'
+VARIANT = f"{GOOD}\n#\n# [tool.trilane.variants.two]"
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +72,34 @@ def test_a_description_becomes_a_contender(tmp_path: Path) -> None:
     assert found["one"].lacks("h1", "chunks") == ("one over h1 has no strategy chunks, only serial")
 
 
+def test_a_variant_is_what_it_says_and_else_as_its_contender(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    fake_uv(tmp_path / "bin", monkeypatch, f'echo "$1" >> {log}\necho {PYTHON}\n')
+    tool = f'title = "One"\n# note = "slow"\n# {VARIANT}\n# note = "fast"\n# versions = ["h2"]'
+    write(tmp_path / "one", "contender.py", SCRIPT.format(tool=tool))
+    found = contenders.discover([tmp_path])
+    one, two = found["one"], found["two"]
+    assert (one.note, one.versions) == ("slow", ("h1", "h2"))
+    assert (two.title, two.note, two.versions) == ("One", "fast", ("h2",))
+    assert two.strategies == {"h2": ("serial", "chunks")}
+    # One environment, and the script is told which of them it is.
+    assert two.command() == [*one.command(), "two"]
+    assert log.read_text(encoding="utf-8").splitlines() == ["sync", "python"]
+
+
+def test_a_variant_of_a_program_has_its_own_command(tmp_path: Path) -> None:
+    text = (
+        'command = ["{build}/made"]\nbuild = [["sh", "-c", "echo > {build}/made"]]\n'
+        'versions = ["h1"]\nstrategies = ["serial"]\n'
+        'variants.two.command = ["{build}/made", "--two"]\n'
+    )
+    write(tmp_path / "one", "contender.toml", text)
+    found = contenders.discover([tmp_path])
+    assert found["two"].command() == [*found["one"].command(), "--two"]
+
+
 def test_of_two_with_one_name_the_first_counts(tmp_path: Path) -> None:
     for folder in ("yours", "ours"):
         text = SCRIPT.format(tool=f'{GOOD}\n# title = "{folder}"')
@@ -94,6 +124,10 @@ def test_of_two_with_one_name_the_first_counts(tmp_path: Path) -> None:
         (f'{GOOD}\n# command = ["x"]', "command: belongs into contender.toml"),
         (f"{GOOD}\n# build = [[]]", ":8: tool.trilane.build[0]: is empty"),
         ("versions = [", ":7: is not TOML"),
+        (f"{GOOD}\n# variants = 3", ":8: tool.trilane.variants: is a table: put its keys"),
+        (f"{GOOD}\n# variants.two = 3", "trilane.variants.two: is a table: put its keys"),
+        (f"{VARIANT}\n# speed = 3", ":10: tool.trilane.variants.two.speed: unknown key"),
+        (f'{VARIANT}\n# versions = ["h4"]', ":10: tool.trilane.variants.two.versions[0]: 'h4' is"),
     ],
 )
 def test_a_bad_description_names_file_and_key(tmp_path: Path, tool: str, words: str) -> None:
@@ -180,11 +214,10 @@ def test_a_missing_program_is_the_reason_to_skip(tmp_path: Path) -> None:
 def test_an_environment_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = write(tmp_path / "one", "contender.py", SCRIPT.format(tool=GOOD))
     log = tmp_path / "log"
-    python = sys.executable
-    fake_uv(tmp_path / "bin", monkeypatch, f'echo "$*" >> {log}\necho {python}\n')
+    fake_uv(tmp_path / "bin", monkeypatch, f'echo "$*" >> {log}\necho {PYTHON}\n')
     assert not environments.is_made(script)
-    assert environments.interpreter(script) == Path(python)
-    assert environments.interpreter(script) == Path(python)
+    assert environments.interpreter(script) == Path(PYTHON)
+    assert environments.interpreter(script) == Path(PYTHON)
     assert environments.is_made(script)
     assert log.read_text(encoding="utf-8").splitlines() == [
         f"sync --quiet --script {script}",
@@ -223,8 +256,8 @@ def test_what_comes_with_trilane_runs_in_our_own_environment(
     contender = contenders.discover([tmp_path])["one"]
     assert contender.missing() is None
     assert contender.command() == [sys.executable, str(script)]
-    assert environments.is_ours(ROOT / "contenders" / "trilane" / "contender.py")
-    assert not environments.is_ours(ROOT / "contenders" / "requests" / "contender.py")
+    assert {CONTENDERS[name].ours for name in ("trilane", "requests-trilane")} == {True}
+    assert not CONTENDERS["requests"].ours
 
 
 def test_without_uv_the_way_out_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -19,6 +21,9 @@ from trilane.lab.targets.target_config import fill
 
 SCRIPT = "contender.py"
 DESCRIPTION = "contender.toml"
+_VARIANTS = "variants"
+_SELF = "self"
+"""As `runtime`: our own interpreter, with the packages that it has."""
 
 
 class BadContender(ValueError):
@@ -51,6 +56,14 @@ class Contender:
     """Commands that build it, with `{folder}` and `{build}`; a script is then told `{build}`."""
     words: tuple[str, ...] = field(default=())
     """The command, with `{folder}` and `{build}`; none for a Python script."""
+    ours: bool = False
+    """Whether its script runs in our own environment, not in one that its metadata describes.
+
+    It is for clients that come with Trilane: what is measured then is the checkout or the
+    installation that measures.
+    """
+    variant: bool = False
+    """Whether it is a variant of the contender of its folder: the script is then told its name."""
 
     @property
     def script(self) -> Path | None:
@@ -73,7 +86,7 @@ class Contender:
         for program in self.requires:
             if shutil.which(program) is None:
                 return f"{program} is not installed"
-        if self.script and not environments.is_made(self.script):
+        if self.script and not self.ours and not environments.is_made(self.script):
             try:
                 environments.program()
             except environments.EnvironmentFailed as error:
@@ -94,10 +107,14 @@ class Contender:
         words, places = self.words, {"folder": str(self.folder)}
         try:
             if self.script:
-                python = environments.interpreter(self.script)
-                words = (str(python), str(self.script), *(("{build}",) if self.steps else ()))
+                python = sys.executable if self.ours else environments.interpreter(self.script)
+                words = (str(python), str(self.script))
+                if self.steps:
+                    words += ("{build}",)
+                if self.variant:
+                    words += (self.name,)
             if self.steps:
-                places["build"] = str(built(self.name, self.folder, self.steps))
+                places["build"] = str(built(self.folder.name, self.folder, self.steps))
         except (environments.EnvironmentFailed, BuildFailed) as error:
             raise ContenderFailed(str(error)) from None
         return [fill(word, places) for word in words]
@@ -108,8 +125,7 @@ def discover(folders: Iterable[Path]) -> dict[str, Contender]:
     found: dict[str, Contender] = {}
     for folder in folders:
         for place in sorted(each for each in folder.iterdir() if each.is_dir()):
-            contender = read(place)
-            if contender is not None:
+            for contender in read(place):
                 found.setdefault(contender.name, contender)
     return dict(sorted(found.items()))
 
@@ -130,13 +146,13 @@ class _Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     strategies: dict[str, tuple[str, ...]] | tuple[str, ...]
 
 
-def read(folder: Path) -> Contender | None:
-    """The contender of one folder; none if the folder does not describe one."""
+def read(folder: Path) -> list[Contender]:
+    """The contender of one folder and its variants; none if the folder does not describe one."""
     script, description = folder / SCRIPT, folder / DESCRIPTION
     if description.is_file():
         return _read(description, description.read_bytes(), ())
     if not script.is_file():
-        return None
+        return []
     try:
         content = environments.embedded(script).encode()
     except UnicodeDecodeError as error:
@@ -144,8 +160,8 @@ def read(folder: Path) -> Contender | None:
     return _read(script, content, ("tool", "trilane"))
 
 
-def _read(path: Path, content: bytes, key: Key) -> Contender:
-    """The contender of a file in which the description stands at `key`."""
+def _read(path: Path, content: bytes, key: Key) -> list[Contender]:
+    """The contenders of a file in which the description stands at `key`."""
     try:
         document = Document.parse(content)
     except UnreadableToml as error:
@@ -154,9 +170,21 @@ def _read(path: Path, content: bytes, key: Key) -> Contender:
     if values is None:
         raise BadContender(f"{path}: the script's metadata has no table [{dotted(key)}]")
     try:
-        return _contender(path, convert(values, _Table, key), key)
+        return _contenders(path, values, key)
     except BadKey as error:
         raise BadContender(f"{path}:{document.line(error.key)}: {error}") from None
+
+
+def _contenders(path: Path, values: Any, key: Key) -> list[Contender]:
+    """The one of the table, and its variants: what they leave out is as there."""
+    common = dict(convert(values, dict[str, Any], key))
+    variants = convert(common.pop(_VARIANTS, {}), dict[str, dict[str, Any]], (*key, _VARIANTS))
+    found = [_contender(path, convert(common, _Table, key), key)]
+    for name, given in variants.items():
+        at = (*key, _VARIANTS, name)
+        table = convert(common | {"name": name} | given, _Table, at)
+        found.append(replace(_contender(path, table, at), variant=True))
+    return found
 
 
 def _contender(path: Path, table: _Table, key: Key) -> Contender:
@@ -164,8 +192,8 @@ def _contender(path: Path, table: _Table, key: Key) -> Contender:
         raise BadKey(f"belongs into {DESCRIPTION}, and only there", (*key, "command"))
     if path.name != SCRIPT and not table.command:
         raise BadKey("command is missing: add command = […]", key)
-    if table.runtime not in {"", environments.SELF} or (table.runtime and table.command):
-        problem = f'runtime = "{environments.SELF}" is all there is, and only for a {SCRIPT}'
+    if table.runtime not in {"", _SELF} or (table.runtime and table.command):
+        problem = f'runtime = "{_SELF}" is all there is, and only for a {SCRIPT}'
         raise BadKey(problem, (*key, "runtime"))
     _check_words("version", table.versions, VERSIONS, (*key, "versions"))
     for index, step in enumerate(table.build):
@@ -184,6 +212,7 @@ def _contender(path: Path, table: _Table, key: Key) -> Contender:
         requires=table.requires,
         steps=table.build,
         words=table.command,
+        ours=table.runtime == _SELF,
     )
 
 

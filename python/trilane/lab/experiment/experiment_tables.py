@@ -70,7 +70,7 @@ Measure: TypeAlias = Annotated[str, _like(enum=list(MEASURES))]
 Client: TypeAlias = Annotated[
     str,
     _note(
-        "a folder of contenders/, trilane for the native engine, or go-bench for a benchmark of "
+        "a client of contenders/, trilane for the native engine, or go-bench for a benchmark of "
         "Go's",
         pattern=f"^{FOLDER.pattern}$",
     ),

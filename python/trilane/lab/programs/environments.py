@@ -27,8 +27,6 @@ _OFFLINE = ("dns error", "failed to fetch", "error sending request", "network", 
 # The order of pip: what is said for `install` wins over `global`, the environment over both.
 _PIP_SECTIONS = ("global.", "install.", ":env:.")
 _LAST_LINES = 3
-SELF = "self"
-"""As `runtime`: our own interpreter, with the packages that it has."""
 
 
 class EnvironmentFailed(RuntimeError):
@@ -55,19 +53,8 @@ def metadata(script: Path) -> dict[str, Any]:
     return tomllib.loads(embedded(script))
 
 
-def is_ours(script: Path) -> bool:
-    """Whether the script runs in our own environment: `runtime = "self"` in `[tool.trilane]`.
-
-    It is for clients that come with Trilane: what is measured then is the checkout or the
-    installation that measures.
-    """
-    return bool(metadata(script).get("tool", {}).get("trilane", {}).get("runtime") == SELF)
-
-
 def interpreter(script: Path) -> Path:
     """The Python of the script's own environment, which is made if it is not there yet."""
-    if is_ours(script):
-        return Path(sys.executable)
     stamp = _stamp(script)
     known = _remembered(stamp)
     if known is not None:
@@ -86,7 +73,7 @@ def interpreter(script: Path) -> Path:
 
 def is_made(script: Path) -> bool:
     """Whether `interpreter` needs neither uv nor the network."""
-    return is_ours(script) or _remembered(_stamp(script)) is not None
+    return _remembered(_stamp(script)) is not None
 
 
 def program() -> Path:

@@ -1,49 +1,17 @@
-# /// script
-# requires-python = ">=3.11,<3.12"
-# dependencies = [
-#     "certifi==2026.10.18",
-#     "charset-normalizer==3.5.2",
-#     "h2==2.6.2",
-#     "hdrhistogram==0.10.8",
-#     "hpack==3.0.0",
-#     "hyper==0.7.0",
-#     "hyperframe==3.2.0",
-#     "idna==3.20",
-#     "pbr==7.1.3",
-#     "requests==2.34.2",
-#     "setuptools==84.2.1",
-#     "urllib3==2.8.0",
-# ]
-#
-# [tool.trilane]
-# name = "requests-hyper"
-# title = "Requests with hyper's adapter"
-# library = "requests"
-# versions = ["h2"]
-# strategies = ["serial", "threads", "processes", "asyncio_threads"]
-# note = "hyper 0.7, archived in 2020, under a Requests of today; one request at a time"
-# ///
 """Requests with hyper's transport adapter, as in the first post. Niquests is its successor."""
 
-import sys
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
-
-from trilane_contender import hyper_import
-
-hyper_import.prepare()
 
 import hyper
 import hyper.tls
+import hyper_import
 import requests
 from hyper.common.exceptions import ConnectionResetError as HyperReset
 from hyper.common.exceptions import SocketError
 from hyper.contrib import HTTP20Adapter
 from urllib3.util import SKIP_HEADER
 
-from trilane_contender import Answer, Library, Plan, run
+from trilane_contender import Answer, Library, Plan
 
 
 class Adapter(HTTP20Adapter):
@@ -105,13 +73,8 @@ class Client:
         self._session.close()
 
 
-if __name__ == "__main__":
-    sys.exit(
-        run(
-            Library(
-                distribution="requests",
-                client=Client,
-                kinds=((HyperReset, "reset"), (SocketError, "closed")),
-            )
-        )
-    )
+LIBRARY = Library(
+    distribution="requests",
+    client=Client,
+    kinds=((HyperReset, "reset"), (SocketError, "closed")),
+)
