@@ -25,7 +25,8 @@ NOISE = str(Path(simulation.__file__).with_name("noise.json"))
 ALL: Final = (
     ("comparisons", RACES),
     ("comparisons", (*RACES, "--recorded", NOISE)),
-    ("cluster", ()),
+    ("cluster", ("start", "gather")),
+    ("cluster", ("scheduler", "--workers", "10", "100", "250", "500")),
     ("ab", ("100",)),
 )
 """What is in the documents, the longest last."""

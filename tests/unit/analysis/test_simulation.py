@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from research.comparisons import simulation
-from research.comparisons.noise import Draw, Noise, modelled
+from research.comparisons.noise import Noise, modelled
 from research.comparisons.races import races
 from research.comparisons.simulation import Ended, Rates
 from trilane.lab.analysis import family, familywise, looks, stats
@@ -15,8 +15,8 @@ from trilane.lab.model.comparison import Look, Ratio
 MODEL = Noise("slow runs", modelled(0.03, 1 / 14))
 # The measure that decides alone: most of the time goes to the others.
 ALONE = Noise("rate alone", lambda chance, runs: MODEL.draw(chance, runs)[:, :1])
-# Of 120 tables 5 % are 6; more than 11 come twice in a hundred times, and the seed is fixed.
-TABLES, MOST = 120, 11 / 120
+# Of 60 tables 5 % are 3; more than 7 come once in a hundred times, and the seed is fixed.
+TABLES, MOST = 60, 7 / 60
 
 
 def rates(noise: Noise, tables: int, effects: dict[int, float] | None = None) -> Rates:
@@ -42,7 +42,7 @@ def by_measure(log_ratios: stats.Floats, _shares: stats.Floats, _seed: int) -> s
 
 
 def test_the_rule_finds_nine_tenths_of_what_the_test_alone_finds() -> None:
-    found = rates(MODEL, 60, {0: 0.1})
+    found = rates(MODEL, TABLES, {0: 0.1})
     assert found.found_alone > 0.6
     assert found.found >= 0.9 * found.found_alone
 
@@ -52,7 +52,7 @@ def test_a_veto_by_the_reach_of_aa_would_find_less(monkeypatch: pytest.MonkeyPat
         return float(np.exp(np.abs(repeated).max()))
 
     monkeypatch.setattr(stats, "centre", reach)
-    found = rates(ALONE, 60, {0: 0.1})
+    found = rates(ALONE, TABLES, {0: 0.1})
     assert found.found < 0.9 * found.found_alone
 
 
@@ -119,7 +119,7 @@ def test_looking_several_times_makes_no_more_false_claims() -> None:
 
 
 def test_looks_that_are_not_corrected_for_would(monkeypatch: pytest.MonkeyPatch) -> None:
-    every = [Look(blocks=blocks, alpha=stats.ALPHA) for blocks in range(6, 21)]
+    every = [Look(blocks=blocks, alpha=stats.ALPHA) for blocks in range(6, 21, 2)]
     monkeypatch.setattr(looks, "planned", lambda _most: every)
     assert ended(LOUD).false_table > stats.ALPHA
 
@@ -129,29 +129,3 @@ def test_a_large_difference_is_decided_early_and_a_small_one_late() -> None:
     assert (clear.blocks, clear.found_fixed) == (10, 1.0)
     assert clear.found > 0.95
     assert small.blocks > clear.blocks
-
-
-def test_races_that_ended_once_decided_are_compared_as_others_are() -> None:
-    # Whether arms differ or not, and so whether a race ends at its first look or later.
-    for effects in ({}, {0: 0.1}):
-        found = simulation.simulate_compared(
-            ALONE, arms=3, most=20, early=(True, True), tables=TABLES, seed=3, effects=effects
-        )
-        assert found <= MOST
-    # An arm that is not the same in both is found, so that what is small above is not nothing.
-    assert simulation.simulate_compared(
-        Noise("1 %", moved()), arms=3, most=20, early=(True, True), tables=5, seed=3
-    )
-
-
-def moved() -> Draw:
-    """Runs of which those of every second race are 10 % faster."""
-    draw, made = modelled(0.01, 0), 0
-
-    def other(chance: np.random.Generator, runs: int) -> stats.Floats:
-        nonlocal made
-        made += 1
-        moved: stats.Floats = draw(chance, runs) + (made % 2) * np.log(1.1)
-        return moved
-
-    return other
