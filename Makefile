@@ -53,7 +53,7 @@ export TRILANE_TEST_PYTHON := $(BIN)/python
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help race check test test-rust test-python native environments bench ab lint fuzz docs changelog build pins clean
+.PHONY: help race check test test-rust test-python native environments bench ab research lint fuzz docs changelog build pins clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -108,6 +108,9 @@ bench: build ## our CPU per request beside wrk, h2load, oha and ghz; FORMS=h1: o
 ab: $(STAMPS)/extension ## this revision's CPU per request beside that of BASE=main, HTTP/1.1 to HTTP/3; ROWS=engine-h1: one of its rows
 	@AB_BASE='$(BASE)' AB_HEAD='$(HEAD)' AB_BUILD='$(BUILD)' AB_BUDGET='$(BUDGET)' \
 		AB_LENGTH='$(LENGTH)' AB_REQUESTS='$(REQUESTS)' AB_ARGS='$(ARGS)' .ci/ab $(ROWS)
+
+research: $(STAMPS)/extension ## simulations and proofs of what the documents claim; ARGS='ab 100': one of research/
+	@$(BIN)/python -m research $(ARGS)
 
 lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, import-linter, mypy, fragments of the changelog
 	cargo fmt --all --check

@@ -48,7 +48,7 @@ ELSEWHERE = {
     ".venv/bin/python -m pytest tests/conformance": "those are tests of this suite",
     ".venv/bin/python -m pytest tests/conformance -k 'engine and folded'": "as above",
     "PYTHONPATH=tests .venv/bin/python -m conformance": "tests/conformance/test_document.py",
-    "trilane ab --prove 100": "tests/lab/test_ab_proof.py types it with fewer comparisons",
+    "make research ARGS='ab 100'": "research/test_research.py has fewer comparisons",
     "trilane lab run mine": "tests/lab/contenders/test_template.py runs what stands beside it",
     "pip install 'trilane[cluster]'": "a package index; tests/lab/test_packaging.py installs",
     "dask scheduler": "Dask's own",
@@ -74,11 +74,6 @@ ELSEWHERE = {
     "trilane network run rtt=40ms --port 8443 --server 'your server' "
     "--client 'trilane race https://127.0.0.1:8443/'": "a server of the reader's",
     "trilane network check rtt=20ms,rate=1mbit": "tests/e2e/test_network.py types others",
-    "python -m trilane.lab.analysis.simulation --tables 200 --seed 1": (
-        "it takes minutes; tests/unit/analysis/test_simulation.py has it in small"
-    ),
-    "python -m trilane.lab.analysis.simulation --tables 200 --seed 1 "
-    "--recorded docs/method-noise.json": "as above",
     "python -m websockets ws://127.0.0.1:8080/v1/books:lookUp": "it waits for somebody who types",
     "curl -N -H 'grpc-timeout: 10S' "
     '"http://127.0.0.1:8080/v1/shelves/3/books:watch?follow=true"': "it follows for ten seconds",

@@ -11,7 +11,7 @@ import pytest
 
 from repository import DOCS, ROOT
 
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "research").rglob("*.md")])
 FOLDERS = [*(ROOT / "servers").glob("*"), *(ROOT / "contenders").glob("*")]
 DESCRIPTIONS = sorted(
     path
@@ -25,7 +25,7 @@ CITED = {"METHOD": DOCS / "method.md", "DESIGN": DOCS / "design.md"}
 CITES = re.compile(r"\b(METHOD|DESIGN)(?:\.md)?(?: §| section )(\d+)")
 SOURCES = sorted(
     path
-    for folder in ("python/trilane", "crates", "tests", "fuzz/src")
+    for folder in ("python/trilane", "crates", "research", "tests", "fuzz/src")
     for ending in ("py", "rs", "jinja")
     for path in (ROOT / folder).rglob(f"*.{ending}")
 )

@@ -43,12 +43,6 @@ breached when the whole 95 % interval lies beyond, and when nothing was measured
 met or breached, or without a budget once every comparison is decided; the looks share the 5 % of
 false claims.
 
---prove N makes a server and two further revisions of it, one that costs the same and one that costs
-8 % more CPU, and compares each N times with the first, until it is decided: how often does the one
-pass a budget of 3 %, and is the other caught? It goes on where it was interrupted, unless --new is
-given, and ends with 3 where the one passes less than 98 of 100 times or the other is caught less
-than 90 of 100 times.
-
 Exit codes: 0 done, 1 could not run, 2 wrong usage, 3 a budget was breached, 4 the measurement is
 invalid, 130 interrupted (what was measured is still reported)."""
 # Limits of a request, and of a command each time it is run.
@@ -148,12 +142,6 @@ def ab(  # noqa: PLR0913, PLR0917 - one parameter per flag
             f"{_TIMEOUT_OF_A_COMMAND}]",
         ),
     ] = None,
-    prove: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N", help="Say how often it is right here, by N comparisons of two kinds."
-        ),
-    ] = None,
     bodies: Annotated[
         str,
         typer.Option(
@@ -187,10 +175,6 @@ def ab(  # noqa: PLR0913, PLR0917 - one parameter per flag
     from trilane.lab.revisions import NoRevision, RevisionFailed
     from trilane.lab.storage import store
 
-    if prove is not None:
-        flags = {"--serve": serve, "--client": client, "--command": command, "--build": build}
-        _refuse({**flags, "--budget": budget}, True, "revisions of yours: --prove makes its own")
-        return _prove(prove, blocks=blocks, duration=duration, fresh=fresh, state=state)
     version = _version(options.versions(h1=h1, h2=h2, h2c=h2c, h3=h3), tls=tls)
     given = (
         *(("-H", field) for field in header or ()),
@@ -279,25 +263,6 @@ def ab(  # noqa: PLR0913, PLR0917 - one parameter per flag
         markdown,
         lambda found: within_blocks.contrast(found.result, found.folder, sides),
         here=True,
-    )
-
-
-def _prove(
-    times: str, *, blocks: str | None, duration: str | None, fresh: bool, state: Path | None
-) -> int:
-    """Say how often the answer is right on this machine."""
-    from trilane.lab import ab, ab_proof
-    from trilane.lab.storage import store
-
-    most = options.count("--blocks", blocks) or ab_proof.MOST
-    if most < ab.LEAST_BLOCKS:
-        raise Usage(f"--blocks {blocks}: give at least {ab.LEAST_BLOCKS}")
-    return ab_proof.run(
-        store.state_folder(state).absolute(),
-        units.count("--prove", times),
-        blocks=most,
-        window_s=ab_proof.WINDOW_S if duration is None else units.duration("-d", duration),
-        fresh=fresh,
     )
 
 

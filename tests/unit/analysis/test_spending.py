@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from trilane.lab.analysis import looks, simulated_budgets, simulated_noise, spending
-from trilane.lab.analysis.simulated_noise import Noise
+from research.comparisons import budgets
+from research.comparisons.noise import Noise
+from trilane.lab.analysis import looks, spending
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.model.comparison import Look
 
@@ -104,10 +105,8 @@ def test_a_breach_lies_farther_beyond_the_limit_than_arms_lie_from_themselves() 
 QUIET = Noise("2 %", lambda chance, runs: chance.normal(0, 0.02, (runs, 5)))
 
 
-def answers(noise: Noise, effect: float, budget: float) -> simulated_budgets.Answers:
-    return simulated_budgets.simulate(
-        noise, effect=effect, budget=budget, plan=PLAN, tables=200, seed=4
-    )
+def answers(noise: Noise, effect: float, budget: float) -> budgets.Answers:
+    return budgets.simulate(noise, effect=effect, budget=budget, plan=PLAN, tables=200, seed=4)
 
 
 def test_a_head_at_its_budget_is_seldom_called_beyond_it() -> None:
@@ -119,9 +118,7 @@ def test_a_head_at_its_budget_is_seldom_called_beyond_it() -> None:
 
 def test_looks_without_spending_call_it_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
     every = [Look(blocks=n, alpha=0.05, side=spending.SIDE) for n in range(7, 31)]
-    found = simulated_budgets.simulate(
-        QUIET, effect=0.05, budget=0.05, plan=every, tables=200, seed=4
-    )
+    found = budgets.simulate(QUIET, effect=0.05, budget=0.05, plan=every, tables=200, seed=4)
     assert found.breached + found.met > 2 * 10 / 200
 
 
@@ -131,13 +128,3 @@ def test_an_unchanged_head_passes_and_a_costlier_one_is_caught() -> None:
     assert unchanged.met >= 0.9
     assert costlier.breached >= 0.9
     assert costlier.blocks < 30
-
-
-def test_the_table_has_a_row_for_each_budget_and_plan() -> None:
-    model = Noise("model", simulated_noise.modelled(0.01, 0.0))
-    rate_alone = Noise("rate", lambda chance, runs: chance.normal(0, 0.01, (runs, 1)))
-    lines = list(simulated_budgets.report([model, rate_alone], 3, 1))
-    assert lines == list(simulated_budgets.report([model, rate_alone], 3, 1))
-    assert len(lines) == 2 + len(simulated_budgets.BUDGETS) * len(simulated_budgets.PLANS)
-    assert {line.count("|") for line in lines} == {10}
-    assert lines[4].startswith("| model | +3 % | ≤ 30 | ")

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from research.comparisons.noise import Noise
+from research.comparisons.races import races
 from trilane.lab.analysis import looks, spending, stats
-from trilane.lab.analysis.simulated_noise import Noise
-from trilane.lab.analysis.simulated_races import races
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.model.comparison import Look
 

@@ -6,6 +6,8 @@ more CPU. How much that is, is measured: a revision with twice the turns tells w
 cost is the loop's. Then each of the two is compared with the first one again and again, in turn, by
 the code that `trilane ab --budget 'cpu +3%' --until-decided` runs, with short runs in turn.
 
+    make research ARGS='ab 100 [--blocks N] [-d SECONDS] [--new] [--state FOLDER]'
+
 Printed is how often the unchanged revision passes, and how often the costlier one is caught; beside
 it the same of comparisons that are simulated with the noise of these runs. The answers lie in
 `ab-proof/answers.jsonl` in the state folder: a command that was interrupted goes on there.
@@ -13,6 +15,7 @@ it the same of comparisons that are simulated with the noise of these runs. The 
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import sys
@@ -25,8 +28,8 @@ from typing import Final, TypeAlias
 import msgspec
 import numpy as np
 
-from trilane.lab import ab, ab_proof_server, study
-from trilane.lab.ab_proof_answers import (
+from research.ab import server
+from research.ab.answers import (
     COSTLIER,
     SCHEMA,
     UNCHANGED,
@@ -39,7 +42,8 @@ from trilane.lab.ab_proof_answers import (
     read,
     report,
 )
-from trilane.lab.analysis import recorded_noise
+from research.comparisons import recorded_noise
+from trilane.lab import ab, study
 from trilane.lab.asked import CannotRun, Wanted
 from trilane.lab.experiment.bad_experiment import BadExperiment
 from trilane.lab.model.lab import LabResult
@@ -59,7 +63,7 @@ BUDGET: Final = 0.03
 lies between budget and change is left to the noise, 5 points of 8.
 """
 MOST: Final = 30
-_CALIBRATING_BLOCKS: Final = 14
+CALIBRATING_BLOCKS: Final = 14
 WINDOW_S: Final = 0.2
 _WARMUP_S: Final = 0.05
 # What the loop of the first revision takes for a request: several times the rest of it.
@@ -108,7 +112,7 @@ class Bench:
         """Make the repository anew, with its first revision and one that does the same."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.repository.mkdir(parents=True)
-        source = Path(ab_proof_server.__file__).read_text(encoding="utf-8")
+        source = Path(server.__file__).read_text(encoding="utf-8")
         (self.repository / "server.py").write_text(source, encoding="utf-8")
         self._git("init", "--quiet", "--initial-branch", "main")
         self._commit(turns, "Serve")
@@ -191,13 +195,13 @@ def calibrated(bench: Bench, blocks: int, window_s: float, say: Say) -> Plan:
         ProofFailed: the comparison that tells how much cannot be made, or tells nothing.
     """
     begin = time.process_time()
-    ab_proof_server.work(_TURNS_TIMED)
+    server.work(_TURNS_TIMED)
     turns = round(_LOOP_S * _TURNS_TIMED / (time.process_time() - begin))
     say(f"calibrating: which part of a request is {turns:,} turns of the loop?")
     bench.begin(turns)
     bench.branch(_DOUBLED, 2 * turns)
     result = compared(
-        bench, _DOUBLED, blocks=_CALIBRATING_BLOCKS, until_decided=False, window_s=window_s
+        bench, _DOUBLED, blocks=CALIBRATING_BLOCKS, until_decided=False, window_s=window_s
     )
     [budget] = result.expect
     if budget.ratio is None or budget.ratio <= 1 + PLANTED:
@@ -306,14 +310,21 @@ def _times(ratio: float | None) -> str:
     return "nothing that is known of" if ratio is None else f"{ratio:.2f} times"
 
 
-def run(
-    state: Path, count: int, *, blocks: int = MOST, window_s: float = WINDOW_S, fresh: bool = False
-) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Prove, and print what was found; the exit code: 0 where both shares hold, 3 where not."""
+    asked = _asked(arguments)
+    state = store.state_folder(asked.state).absolute()
     try:
-        plan, answers = prove(state, count, blocks=blocks, window_s=window_s, fresh=fresh, say=_say)
+        plan, answers = prove(
+            state,
+            asked.comparisons,
+            blocks=asked.blocks,
+            window_s=asked.duration,
+            fresh=asked.new,
+            say=_say,
+        )
     except ProofFailed as error:
-        _say(f"trilane ab --prove: {error}")
+        _say(f"ab: {error}")
         return 1
     except KeyboardInterrupt:
         _say("to go on, type the same command again, without --new")
@@ -323,6 +334,25 @@ def run(
         return 130
     _print(report(plan, answers))
     return 0 if holds(answers) else 3
+
+
+def _asked(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="ab", description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "comparisons", type=int, nargs="?", default=100, metavar="N", help="of each kind"
+    )
+    parser.add_argument("--blocks", type=int, default=MOST, metavar="N", help="at most, of each")
+    parser.add_argument("-d", "--duration", type=float, default=WINDOW_S, metavar="SECONDS")
+    parser.add_argument("--new", action="store_true", help="do not go on: begin anew")
+    parser.add_argument("--state", type=Path, metavar="FOLDER", help="where the answers are kept")
+    asked = parser.parse_args(arguments)
+    if asked.comparisons < 1:
+        parser.error(f"N {asked.comparisons}: at least one comparison of each kind is made")
+    if asked.blocks < ab.LEAST_BLOCKS:
+        parser.error(f"--blocks {asked.blocks}: give at least {ab.LEAST_BLOCKS}")
+    if not asked.duration > 0:
+        parser.error(f"-d {asked.duration:g}: a run takes longer than that")
+    return asked
 
 
 def _print(lines: Sequence[str]) -> None:

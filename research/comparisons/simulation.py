@@ -1,6 +1,6 @@
 """What the rule of `family` claims where the truth is known: simulated races, judged as real ones.
 
-    python -m trilane.lab.analysis.simulation [--tables N] [--seed N] [--recorded RUN …]
+    make research ARGS='comparisons [--tables N] [--seed N] [--recorded RUN …]'
 
 prints five tables. The first tells how often a race claims a difference that is not there, in its
 whole table and in the measure that decides, and how often it finds one that is, in the measure that
@@ -9,7 +9,7 @@ what the test alone finds: the signed-rank test with Holm's correction over the 
 measure, without interval and veto. The third is of races that end once they are decided (`looks`),
 the fourth of what `trilane compare` claims about two races of the same arms (`unpaired`), the fifth
 of what `trilane ab` says of a budget (`spending`).
-`docs/method-simulation.md` has a print and what it means (METHOD §3).
+`README.md` beside this file has a print and what it means (METHOD §3).
 
 The noise is that of a model, or of the runs of races that were kept, each named as `trilane report`
 takes it; `--keep` writes that into a file, which `--recorded` takes as well.
@@ -29,17 +29,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from trilane.lab.analysis import (
-    familywise,
-    looks,
-    recorded_noise,
-    simulated_budgets,
-    stats,
-    unpaired,
-)
-from trilane.lab.analysis.recorded_noise import Recorded
-from trilane.lab.analysis.simulated_noise import MODELS, Noise, recorded
-from trilane.lab.analysis.simulated_races import races
+from research.comparisons import budgets, recorded_noise
+from research.comparisons.noise import MODELS, Noise, recorded
+from research.comparisons.races import races
+from research.comparisons.recorded_noise import Recorded
+from trilane.lab.analysis import familywise, looks, stats, unpaired
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.model.comparison import Look
 from trilane.lab.storage import journal, store
@@ -401,7 +395,7 @@ def _recordings(names: Sequence[str]) -> list[Recorded]:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m trilane.lab.analysis.simulation")
+    parser = argparse.ArgumentParser(prog="comparisons")
     parser.add_argument("--tables", type=int, default=1000, help="simulated races of each kind")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
@@ -434,13 +428,9 @@ def main(arguments: Sequence[str]) -> int:
         [""],
         report_compared(drawn, UNTIL_DECIDED, asked.tables, asked.seed),
         [""],
-        simulated_budgets.report(drawn, asked.tables, asked.seed),
+        budgets.report(drawn, asked.tables, asked.seed),
     )
     for line in lines:
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

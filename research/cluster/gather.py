@@ -12,10 +12,10 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from research.cluster import recorded
+from research.cluster.recorded import Recorded
 from trilane.cluster import frames
 from trilane.cluster.frames import Frame
-from trilane.cluster.simulation import recorded
-from trilane.cluster.simulation.recorded import Recorded
 from trilane.lab.processes import proc, supervisor
 from trilane.lab.processes.supervisor import Child
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from research.comparisons.noise import Noise
 from trilane.lab import blocks as order
-from trilane.lab.analysis.simulated_noise import Noise
 from trilane.lab.analysis.stats import Floats
 
 _DRIFT = 0.05

@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from trilane.cluster import frames
 from trilane.cluster.frames import Frame
@@ -53,6 +54,7 @@ class Recorded:
         return RATE_PER_S * LENGTH_S
 
 
+@cache
 def record(workers: int) -> Recorded:
     """Carry out the first share of a load for so many workers.
 

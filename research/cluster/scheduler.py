@@ -8,8 +8,10 @@ does for as many machines, and the workers do not.
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import secrets
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,16 +21,18 @@ from typing import Any
 
 from distributed import Client
 
+from research.cluster import recorded, stand_in
+from research.cluster.recorded import Recorded
 from trilane.cluster import relay
-from trilane.cluster.simulation import recorded, stand_in
-from trilane.cluster.simulation.recorded import Recorded
 from trilane.interpreter import PYTHON
 from trilane.lab.processes import proc, supervisor
 from trilane.lab.processes.supervisor import Child
 
 _SCHEDULER = (*PYTHON, "-m", "distributed.cli.dask_scheduler")
-_STAND_IN = (*PYTHON, "-m", "trilane.cluster.simulation.stand_in")
+_STAND_IN = (*PYTHON, "-m", stand_in.__name__)
 _PROCESSES = 2
+# Both unpickle functions of this folder, which is not installed.
+_ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 _LIMIT_S = 600.0
 _TAKE_S = 0.5
 _LOOK_S = 0.05
@@ -120,7 +124,9 @@ def _scheduler(folder: Path, stack: contextlib.ExitStack) -> tuple[_Scheduler, s
     file = folder / "scheduler.json"
     words = [*_SCHEDULER, "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
     child = stack.enter_context(
-        supervisor.started([*words, "--no-show", "--scheduler-file", str(file)])
+        supervisor.started(
+            [*words, "--no-show", "--scheduler-file", str(file)], environment=_ENVIRONMENT
+        )
     )
     client = None
     deadline = time.monotonic() + _LIMIT_S
@@ -139,9 +145,10 @@ def _join(address: str, workers: int, stack: contextlib.ExitStack) -> None:
     each = -(-workers // _PROCESSES)
     for first in range(0, workers, each):
         words = [*_STAND_IN, address, str(first), str(min(each, workers - first))]
-        children.append(
-            stack.enter_context(supervisor.started(words, pipes=True, ends_with_stdin=True))
+        started = supervisor.started(
+            words, pipes=True, ends_with_stdin=True, environment=_ENVIRONMENT
         )
+        children.append(stack.enter_context(started))
     for child in children:
         child.read_line("that its workers have joined", _LIMIT_S)
 

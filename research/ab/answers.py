@@ -1,4 +1,4 @@
-"""The answers of `ab_proof`: kept, counted, and set beside simulated ones."""
+"""The answers of `proof`: kept, counted, and set beside simulated ones."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 import scipy
 
-from trilane.lab.analysis import simulated_budgets, stats
-from trilane.lab.analysis.simulated_noise import Noise
+from research.comparisons import budgets
+from research.comparisons.noise import Noise
+from trilane.lab.analysis import stats
 
 SCHEMA: Final = "trilane.ab-proof/1"
 PASSES, CAUGHT = 0.98, 0.90
@@ -145,9 +146,9 @@ def _simulated(plan: Plan, noise: stats.Floats) -> tuple[float, float]:
     drawn = Noise(
         "recorded", lambda chance, runs: noise[chance.integers(0, len(noise), runs)][:, None]
     )
-    looks = simulated_budgets.planned(plan.blocks, until_decided=True)
+    looks = budgets.planned(plan.blocks, until_decided=True)
     none, more = (
-        simulated_budgets.simulate(
+        budgets.simulate(
             drawn,
             effect=effect,
             budget=plan.budget,

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from trilane.lab.analysis.recorded_noise import Recorded
+from research.comparisons.recorded_noise import Recorded
 from trilane.lab.analysis.stats import Floats
 
 Draw: TypeAlias = Callable[[np.random.Generator, int], Floats]

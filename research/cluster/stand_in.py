@@ -1,6 +1,6 @@
 """Workers of Dask that stand for the machines of a cluster: many of them share a process.
 
-    python -m trilane.cluster.simulation.stand_in ADDRESS FIRST COUNT
+    python -m research.cluster.stand_in ADDRESS FIRST COUNT
 
 Each is a real worker to its scheduler, and talks to it in a load as the agent does: it probes the
 clock, keeps its lease, and sends frames. What it sends is what a real worker said in a load
@@ -23,11 +23,11 @@ from typing import Any
 import dask
 from distributed import Worker, get_worker
 
+from research.cluster.recorded import Recorded
 from trilane.cluster.clock import Offset, Probe
 from trilane.cluster.lease import Lease
 from trilane.cluster.relay import Reference
 from trilane.cluster.sending import Sender
-from trilane.cluster.simulation.recorded import Recorded
 
 _AT_ONCE = 50
 _PROBES_S = 300.0

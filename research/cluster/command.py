@@ -1,4 +1,4 @@
-"""The command that prints what `docs/cluster-simulation.md` has."""
+"""The command that prints what `README.md` beside this file has."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import trilane
-from trilane.cluster.simulation import gather, scheduler, start
+from research.cluster import gather, scheduler, start
 from trilane.lab.machine import facts
 from trilane.lab.processes.supervisor import ProcessFailed
 from trilane.lab.targets.servers import ServerFailed
@@ -21,7 +21,7 @@ _MOST = 1024
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m trilane.cluster.simulation")
+    parser = argparse.ArgumentParser(prog="cluster")
     parser.add_argument("part", nargs="*", metavar="PART", help=f"of {', '.join(_PARTS)}; all")
     parser.add_argument("--workers", type=int, nargs="+", default=list(_WORKERS), metavar="N")
     parser.add_argument("--runs", type=int, default=20, metavar="N", help="of each row of start")
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
             sys.stdout.write(f"{line}\n")
             sys.stdout.flush()
     except (ProcessFailed, ServerFailed, gather.Wrong, scheduler.Wrong) as error:
-        sys.stderr.write(f"trilane.cluster.simulation: error: {error}\n")
+        sys.stderr.write(f"cluster: {error}\n")
         return 1
     return 0
 
@@ -63,7 +63,3 @@ def _where() -> str:
         f"trilane {trilane.__version__} ({trilane.revision}), {trilane.build_profile} build, "
         f"{here['cpu']}, {here['cpus_usable']} CPUs"
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

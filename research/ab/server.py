@@ -1,6 +1,6 @@
-"""A server for HTTP/1.1 that does so much work for each request: what `ab_proof` measures.
+"""A server for HTTP/1.1 that does so much work for each request: what `proof` measures.
 
-    python ab_proof_server.py PORT
+    python server.py PORT
 
 It is copied into a repository of its own. How often its loop turns for a request stands in the file
 `work` beside it. It imports nothing of Trilane. It has one thread, whose CPU the kernel counts to

@@ -1,0 +1,1 @@
+"""How often `trilane ab` is right on this machine."""

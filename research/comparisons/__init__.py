@@ -1,0 +1,1 @@
+"""How often the rule of comparisons claims what is not there, and finds what is."""
