@@ -14,6 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
+from others import Left
 from peers import grpc_schema
 from peers.authority import Authority, Leaf
 from peers.peer import Peer
@@ -45,6 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     to every process it starts (POSIX shell, 2.11).
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.pluginmanager.register(Left())
     # Processes of pytest-xdist hand their reports to the one that shows them.
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Took())

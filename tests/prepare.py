@@ -1,17 +1,20 @@
-"""Builds what the tests start: every contender and server of the lab, and the tests' own in Go.
+"""Builds what the tests start: contenders and servers of the lab, and the tests' own in Go.
 
 So no test's limit of time has to hold for a compiler or for what a registry sends.
-`make test` runs it first. What cannot be built here is named; its tests say what that means.
+`make test` runs it first, and `make test-all` with `--all`, for every contender and server. What
+cannot be built here is named; its tests say what that means.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from others import CONTENDERS, SERVERS
 from peers import connect_conformance, gonet, grpcurl, h2specd, interop
 from peers.process import MissingProgramError
 from repository import ROOT
@@ -24,12 +27,14 @@ from trilane.lab.targets import running
 _NOT_HERE = (BuildFailed, ContenderFailed, EnvironmentFailed, MissingProgramError)
 
 
-def _everything() -> Iterator[tuple[str, Callable[[], object]]]:
+def _wanted(*, everything: bool) -> Iterator[tuple[str, Callable[[], object]]]:
     """Names of what is built, and what builds it."""
     for contender in contenders.discover([ROOT / "contenders"]).values():
-        yield f"contender {contender.name}", contender.command
+        if everything or contender.name in CONTENDERS:
+            yield f"contender {contender.name}", contender.command
     for name in running.names():
-        yield f"server {name}", partial(running.prepare, running.find(name))
+        if everything or name in SERVERS:
+            yield f"server {name}", partial(running.prepare, running.find(name))
     yield "gonet", gonet.program
     yield "grpcurl", grpcurl.program
     yield "h2specd", h2specd.program
@@ -47,8 +52,11 @@ def _build(name: str, build: Callable[[], object]) -> None:
 
 def main() -> None:
     """Build as many at a time as there are processors: each waits for programs and registries."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", action="store_true", help="what `make test-all` needs besides")
+    wanted = _wanted(everything=parser.parse_args().all)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for built in [pool.submit(_build, name, build) for name, build in _everything()]:
+        for built in [pool.submit(_build, name, build) for name, build in wanted]:
             built.result()
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from others import others
 from peers.process import Process, wait_until
 from peers.star import HUB, Machine, Star, need, star
 from repository import native
@@ -126,6 +127,7 @@ def test_machines_behind_different_links_make_one_load_and_its_accounts_add_up(l
     assert run["status"] == {"200": count}
 
 
+@others
 def test_the_error_of_each_offset_is_a_bound(lab: Lab) -> None:
     run = lab.load("--worker-label", "load", "-c", "4", "-n", "40", "--warmup", "0s", lab.url)
     told = {worker["name"]: worker for worker in run["workers"]}
@@ -141,6 +143,7 @@ def test_the_error_of_each_offset_is_a_bound(lab: Lab) -> None:
     assert abs(abs(uneven["clock_offset_s"]) - (UNEVEN[0] - UNEVEN[1]) / 2) <= longer_s + 1e-6
 
 
+@others
 def test_each_machine_tells_the_latency_of_its_own_way(lab: Lab) -> None:
     run = lab.load(
         *("--worker-label", "load", "-c", "4", "-R", "80", "-d", "3s", "--warmup", "0s"),
@@ -167,6 +170,7 @@ def race(lab: Lab, folder: Path, *words: str) -> subprocess.CompletedProcess[str
     )
 
 
+@others
 def test_a_race_has_its_clients_on_the_machines_and_its_server_at_the_hub(
     lab: Lab, tmp_path: Path
 ) -> None:
@@ -215,6 +219,7 @@ connections = 4
 """
 
 
+@others
 def test_an_experiment_has_its_server_on_the_machine_with_its_label(
     lab: Lab, tmp_path: Path
 ) -> None:
@@ -237,6 +242,7 @@ def test_an_experiment_has_its_server_on_the_machine_with_its_label(
     wait_until(lambda: not serving(lab.workers["server"].pid), "the server has ended")
 
 
+@others
 def test_a_label_that_no_machine_has_is_told(lab: Lab, tmp_path: Path) -> None:
     (tmp_path / "spread.toml").write_text(EXPERIMENT.replace('"big"', '"bigger"'))
     done = lab.trilane(

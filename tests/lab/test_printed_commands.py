@@ -2,7 +2,8 @@
 
 What is mapped is in `MAPPED` and `ADDED`: hosts, ports, files of the reader's, and how long and how
 much. Races, experiments and comparisons of revisions are made whole where README prints them; in
-docs/ they are planned, up to the first run. What cannot be typed here is in `ELSEWHERE`.
+docs/ they are planned, up to the first run, and so are in `make test` README's experiments. What
+cannot be typed here is in `ELSEWHERE`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import pytest
 from msgspec.structs import replace
 
 import printed
+from others import others
 from peers import chat, embedded, grpcurl, networks
 from peers.authority import Leaf
 from peers.process import MissingProgramError, Process, free_port
@@ -157,6 +159,8 @@ STAYS = re.compile(r"trilane +(serve|gateway|cluster (start|worker)) ")
 READY = re.compile(r"^(ready: |scheduler at |worker \S+ offers )", re.MULTILINE)
 
 PLANNED = re.compile(r"trilane (race|lab run|ab) ")
+EXPERIMENTS = re.compile(r"trilane lab run ")
+"""Their clients are programs of others: those of README, too, are planned, and made apart."""
 NETWORKS = re.compile(r"--network|^trilane network ")
 JUDGES = re.compile(r"--fail-if|--budget|--search")
 
@@ -437,7 +441,8 @@ def test_the_commands_of_a_document_are_typed(
 ) -> None:
     problems, untyped = [], []
     for command in _of(document):
-        if document != "README.md" and PLANNED.match(command.text):
+        planned = EXPERIMENTS if document == "README.md" else PLANNED
+        if planned.match(command.text):
             problems.append(_planned(command, terminal, monkeypatch))
         elif NETWORKS.search(command.text) and (reason := networks.refused()) is not None:
             untyped.append(f"{command.text}: {reason}")
@@ -446,6 +451,16 @@ def test_the_commands_of_a_document_are_typed(
     assert "\n\n".join(filter(None, problems)) == ""
     if untyped:
         absent("\n".join(untyped))
+
+
+@others
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("document", ["README.md"])
+def test_experiments_with_programs_of_others_are_made(document: str, terminal: Terminal) -> None:
+    made = [command for command in _of(document) if EXPERIMENTS.match(command.text)]
+    assert len(made) >= 4
+    problems = [terminal.types(command) for command in made]
+    assert "\n\n".join(filter(None, problems)) == ""
 
 
 class Planned(Exception):

@@ -19,6 +19,7 @@ if importlib.util.find_spec("test.support") is None:
 
 from client.interpreters import interpreter
 from client.shape import httplib, table
+from others import others
 from peers.running import absent
 from repository import ROOT
 
@@ -41,6 +42,7 @@ def test_case(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         assert found == "failed", f"{name} holds now: take it out of differences.toml"
 
 
+@others
 @pytest.mark.parametrize("version", sorted(set(httplib.SOURCES) - {httplib.RUNNING}))
 def test_cases_of_other_versions(version: str) -> None:
     """The module is built once for all versions of Python (abi3)."""

@@ -84,11 +84,15 @@ HERE = Path(__file__).resolve().parent
 SLOW = ("test/with_dummyserver/test_socketlevel.py", "test/with_dummyserver/test_https.py")
 # Its threads wait for one another for ever where the network has no 240.0.0.0.
 HANGS = "test_http2_probe_blocked_per_thread"
-PARTS = (
+PARTS: tuple[tuple[str, ...], ...] = (
     SLOW[:1],
     (*SLOW[1:], "-k", f"not {HANGS}"),
     # Those of Emscripten run in a browser.
     ("test", *(f"--ignore={path}" for path in (*SLOW, "test/contrib/emscripten"))),
+)
+# What stays in `make test`: pools and managers, with urllib3's own server.
+FEW: tuple[tuple[str, ...], ...] = (
+    ("test/with_dummyserver/test_poolmanager.py", "test/with_dummyserver/test_chunked_transfer.py"),
 )
 
 
@@ -98,12 +102,13 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, required=True, metavar="DIR")
     parser.add_argument("--outcomes", type=Path, required=True, metavar="FILE")
     parser.add_argument("--baseline", action="store_true", help="with http.client")
+    parser.add_argument("--few", action="store_true", help="those of `make test`")
     given = parser.parse_args()
     settings = {"SUITE_BASELINE": "1" if given.baseline else ""}
     with SOURCE.unpacked(given.cache) as root:
         # The tests import the installed library, not the one beside them.
         shutil.rmtree(root / "src")
-        parts = [(cases, settings) for cases in PARTS]
+        parts = [(cases, settings) for cases in (FEW if given.few else PARTS)]
         found = run(root, HERE / "mounting.py", parts, case_limit_s=CASE_LIMIT_S)
     given.outcomes.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
     return 0

@@ -20,6 +20,8 @@ import pytest
 from lab.contenders.conversation import Said, converse, plan
 from lab.contenders.loads import CONNECTIONS, STREAMS, Load
 from lab.contenders.together import Together, serving
+from others import CONTENDERS as KEPT
+from others import others
 from peers.running import absent
 from repository import ROOT
 from trilane.lab.clients import contenders
@@ -32,11 +34,15 @@ INSTALLED_BY_CI = frozenset({"cargo", "go", "h2load", "uv", "wrk"})
 
 
 def case(contender: Contender, version: str, strategy: str, name: str) -> Any:
-    """One contender over one version; skipped where this machine's build lacks the version."""
+    """One contender over one version; skipped where this machine's build lacks the version.
+
+    `make test` has those of some contenders only.
+    """
     reason = None
     if contender.name == "curl" and version == "h3" and "HTTP3" not in _about_curl():
         reason = "this curl was built without HTTP3"
-    marks = [pytest.mark.skip(reason=reason)] if reason else []
+    marks = [] if contender.name in KEPT else [others]
+    marks += [pytest.mark.skip(reason=reason)] if reason else []
     return pytest.param(contender, version, strategy, id=name, marks=marks)
 
 

@@ -9,6 +9,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from lab.contenders.loads import CONNECTIONS, Load, added_up, refused
+from others import others
 from trilane.lab.clients.executor import Setting
 from trilane.lab.clients.plan import contender_plan
 from trilane.lab.experiment.workload import Workload
@@ -29,7 +30,7 @@ def asked(call: Call, version: str, **workload: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", ["h2", "h2c"])
-@pytest.mark.parametrize("name", ["ghz", "h2load"])
+@pytest.mark.parametrize("name", [pytest.param("ghz", marks=others), "h2load"])
 def test_a_second_of_calls(load: Load, name: str, version: str) -> None:
     said = load(name, version, [], **asked(GRPC, version))
     result = added_up(said)
@@ -41,6 +42,7 @@ def test_a_second_of_calls(load: Load, name: str, version: str) -> None:
     assert histogram.get_total_count() == result["ok"]
 
 
+@others
 def test_ghz_counts_by_the_status_of_grpc(load: Load) -> None:
     changes = asked(MISSING, "h2c", count=50)
     result = added_up(load("ghz", "h2c", [], **changes))
@@ -48,11 +50,13 @@ def test_ghz_counts_by_the_status_of_grpc(load: Load) -> None:
     assert result["examples"] == {"status": "gRPC status NotFound"}
 
 
+@others
 def test_ghz_makes_nothing_but_calls_of_grpc(load: Load) -> None:
     refused(load("ghz", "h2", ["/hello"]), "calls of gRPC only")
     refused(load("ghz", "h2", [], **asked(calls.EMBEDDED["json"], "h2")), "calls of gRPC only")
 
 
+@others
 def test_ghz_verifies_the_certificate(load: Load, stranger: str) -> None:
     said = load("ghz", "h2", [], **asked(GRPC, "h2"), cacert=stranger)
     assert (said.names, said.code) == ([], 1)

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from lab.contenders.loads import CONNECTIONS, STREAMS, Load, added_up, refused
+from others import others
 from trilane.lab.targets.servers import Server
+
+pytestmark = others
 
 
 @pytest.mark.parametrize(("path", "length"), [("/hello", 11), ("/bytes/1024", 1024)])

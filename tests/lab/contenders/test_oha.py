@@ -8,6 +8,9 @@ import pytest
 
 from lab.contenders.conversation import body
 from lab.contenders.loads import CONNECTIONS, STREAMS, Load, added_up, refused
+from others import others
+
+pytestmark = others
 
 VERSIONS = ("h1", "h2", "h2c", "h3")
 

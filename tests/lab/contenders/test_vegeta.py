@@ -9,6 +9,9 @@ from hdrh.histogram import HdrHistogram
 
 from lab.contenders.conversation import Said, body
 from lab.contenders.loads import Load, added_up, refused
+from others import others
+
+pytestmark = others
 
 VERSIONS = ("h1", "h2", "h2c")
 # Requests a second.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from others import others
 from peers import connect_conformance
 from peers.connect_conformance import Suite
 from peers.process import MissingProgramError
@@ -19,12 +20,31 @@ from repository import ROOT, native
 # Cases that wait, such as those of deadlines, are among hundreds for each version of HTTP.
 PATIENCE_S = 1200
 SUMMARY = re.compile(r"Total cases: (\d+)\n(\d+) passed, (\d+) failed")
-# Fewer would mean that the suite left a protocol or a version out.
-MANY = 1000
-MANY_OF_CLIENT = 3000
-# One version shows what the modes differ in.
-OF_CODEC = ("--run", "**/HTTPVersion:2/**/TLS:false/**")
-MANY_OF_CODEC = 500
+# One version shows what the modes of the client differ in.
+OF_ONE_VERSION = ("--run", "**/HTTPVersion:2/**/TLS:false/**")
+# What stays in `make test`: one encoding of content, for the client over one protocol and without
+# deadlines, which are of the clock.
+FEW = (
+    *("--run", "**/HTTPVersion:2/**/Codec:CODEC_PROTO/**/TLS:false/**"),
+    *("--skip", "**/Compression:COMPRESSION_GZIP/**"),
+)
+FEW_OF_CLIENT = (
+    *("--run", "**/HTTPVersion:2/Protocol:PROTOCOL_GRPC/Codec:CODEC_PROTO/**/TLS:false/**"),
+    *("--skip", "**/Compression:COMPRESSION_GZIP/**", "--skip", "Timeouts/**"),
+)
+# Fewer cases than the last number would mean that the suite left a protocol or a version out.
+GATEWAY = [
+    pytest.param("grpcserver", FEW, 100, id="few"),
+    *(
+        pytest.param(server, (), 1000, id=server, marks=others)
+        for server in connect_conformance.SERVERS
+    ),
+]
+CLIENT = [
+    pytest.param("wire", FEW_OF_CLIENT, 50, id="few"),
+    pytest.param("wire", (), 3000, id="wire", marks=others),
+    pytest.param("codec", OF_ONE_VERSION, 500, id="codec", marks=others),
+]
 
 
 @pytest.fixture(scope="module")
@@ -60,17 +80,17 @@ def run(suite: Suite, mode: str, name: str, *program: str, some: tuple[str, ...]
 
 
 @pytest.mark.timeout(PATIENCE_S + 60)
-@pytest.mark.parametrize("server", connect_conformance.SERVERS)
-def test_the_gateway(tmp_path: Path, suite: Suite, server: str) -> None:
+@pytest.mark.parametrize(("server", "some", "many"), GATEWAY)
+def test_the_gateway(
+    tmp_path: Path, suite: Suite, server: str, some: tuple[str, ...], many: int
+) -> None:
     program = ["peers.conformance_gateway", native(), suite.servers[server]]
-    total = run(suite, "server", server, *program, str(suite.protos), str(tmp_path))
-    assert total > MANY
+    program += [str(suite.protos), str(tmp_path)]
+    assert run(suite, "server", server, *program, some=some) > many
 
 
 @pytest.mark.timeout(PATIENCE_S + 60)
-@pytest.mark.parametrize(
-    ("mode", "some", "many"), [("wire", (), MANY_OF_CLIENT), ("codec", OF_CODEC, MANY_OF_CODEC)]
-)
+@pytest.mark.parametrize(("mode", "some", "many"), CLIENT)
 def test_the_load_engine(
     tmp_path: Path, suite: Suite, mode: str, some: tuple[str, ...], many: int
 ) -> None:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from others import SERVERS, others
 from peers.process import MissingProgramError, listens, wait_until
 from peers.running import absent
 from peers.shipped import require
@@ -24,6 +25,7 @@ from trilane.lab.targets.target_config import ServerConfig
 from .helping import ask, connect, connect_for_content, is_alive, load
 
 NAMES = running.names()
+CASES = [pytest.param(name, marks=[] if name in SERVERS else [others]) for name in NAMES]
 # Post 001 has this text.
 POST_HELLO = b"hello world (in HTTP2)"
 # nginx, Hypercorn and others usually end a connection after 1000.
@@ -70,9 +72,10 @@ def opened(name: str, content: target_content.Content, folder: Path) -> Iterator
 def test_there_are_the_servers_of_the_posts() -> None:
     assert NAMES[0] == "embedded"
     assert {"twisted-hello", "twisted-bookstore", "kestrel", "hypercorn", "nginx"} <= set(NAMES)
+    assert set(NAMES) >= SERVERS
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CASES)
 def test_it_does_what_it_claims(name: str, content: target_content.Content, tmp_path: Path) -> None:
     """All of it in one test, as a server is started once for it."""
     with opened(name, content, tmp_path) as running:
