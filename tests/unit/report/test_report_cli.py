@@ -131,5 +131,5 @@ def test_a_damaged_histogram_is_one_clear_line(
     assert run(state) == 1
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert shown.err.startswith("trilane report: a histogram of this run is damaged: ")
+    assert shown.err.startswith("trilane report: error: a histogram of this run is damaged: ")
     assert shown.err.count("\n") == 1
