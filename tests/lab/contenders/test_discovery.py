@@ -252,7 +252,9 @@ def test_what_comes_with_trilane_runs_in_our_own_environment(
 ) -> None:
     text = SCRIPT.format(tool=f'{GOOD}\n# runtime = "self"')
     script = write(tmp_path / "one", "contender.py", text)
+    # Where there is no uv.
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     contender = contenders.discover([tmp_path])["one"]
     assert contender.missing() is None
     assert contender.command() == [sys.executable, str(script)]
