@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
 import pytest
 
 import trilane.lab
-from peers.clusters import Cluster
+from peers.clusters import Cluster, serving
 from peers.process import wait_until
 from peers.running import absent
 from trilane.cluster import experiments
@@ -52,9 +51,7 @@ def experiment(machines: Machines | None = MACHINES, *, server: str = "embedded"
 
 def served(cluster: Cluster, name: str) -> list[str]:
     """Command lines of servers below a worker."""
-    below = psutil.Process(cluster.workers[name].command.pid).children(recursive=True)
-    lines = [" ".join(child.cmdline()) for child in below]
-    return [line for line in lines if " serve " in line]
+    return serving(cluster.workers[name].command.pid)
 
 
 def test_the_server_is_on_the_machine_with_its_label_and_is_measured_there(

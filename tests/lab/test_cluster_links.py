@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil  # type: ignore[import-untyped]
 import pytest
 
 from others import others
+from peers.clusters import serving
 from peers.process import Process, wait_until
 from peers.star import HUB, Machine, Star, need, star
 from repository import native
@@ -259,9 +259,3 @@ def runs_of(state: Path) -> list[dict[str, Any]]:
     found = [json.loads(file.read_bytes()) for file in state.glob("runs/*/runs/*.json")]
     assert found
     return found
-
-
-def serving(pid: int) -> list[str]:
-    """Command lines of `trilane serve` among the descendants of a process."""
-    lines = [" ".join(child.cmdline()) for child in psutil.Process(pid).children(recursive=True)]
-    return [line for line in lines if " serve " in line]

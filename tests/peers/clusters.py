@@ -11,12 +11,23 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import psutil  # type: ignore[import-untyped]
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 TRILANE = (sys.executable, "-m", "trilane")
 _PATIENCE_S = 120.0
 _ENDS_S = 60.0
+
+
+def serving(pid: int) -> list[str]:
+    """Command lines of `trilane serve` below a process, without those that end meanwhile."""
+    lines = []
+    for child in psutil.Process(pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            lines.append(" ".join(child.cmdline()))
+    return [line for line in lines if " serve " in line]
 
 
 class Worker:

@@ -81,9 +81,10 @@ async def _join(
     try:
         await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        # Before anything is waited for: it may be cancelled there.
+        other[1].transport.abort()
         for each in copies:
             each.cancel()
         await asyncio.gather(*copies, return_exceptions=True)
-        other[1].transport.abort()
         await asyncio.gather(other[1].wait_closed(), return_exceptions=True)
         await asyncio.sleep(0)
