@@ -28,7 +28,7 @@ impl Values {
 
 /// What is expected of a response.
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "what a response must be")]
+#[serde(deny_unknown_fields, expecting = "an object with the key status")]
 pub(super) struct Expectation {
     /// Such as 200, or `200-299,404`.
     status: Option<Status>,
