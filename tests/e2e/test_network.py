@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from peers import networks
-from peers.process import wait_until
+from peers.process import is_alive, wait_until
 from repository import ROOT, native
 
 SERVE = "serve --port 8080 --tls-port 8443 --state"
@@ -351,16 +351,7 @@ def test_nothing_is_left_behind(tmp_path: Path, number: int) -> None:
         wait_until(ended, "the command has ended")
     for pid in pids:
         left = int(pid.read_text())
-        wait_until(lambda left=left: not _runs(left), "the programs have ended")  # type: ignore[misc]
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    # A child that nobody has waited for yet has ended.
-    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+        wait_until(lambda left=left: not is_alive(left), "the programs have ended")  # type: ignore[misc]
 
 
 def profiles(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -21,8 +21,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from hangups import hangups
-from lab.servers.helping import is_alive
-from peers.process import wait_until
+from peers.process import is_alive, wait_until
 from peers.running import Peers
 from trilane import __version__, _core
 from trilane.lab.processes import proc

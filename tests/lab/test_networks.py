@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from lab.servers.helping import is_alive
 from peers import networks
-from peers.process import MissingProgramError, find, wait_until
+from peers.process import MissingProgramError, find, is_alive, wait_until
 from peers.running import absent
 from trilane.lab import study
 from trilane.lab.asked import CannotRun, Wanted

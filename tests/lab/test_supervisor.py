@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.servers.helping import is_alive
-from peers.process import children, wait_until
+from peers.process import children, is_alive, wait_until
 from trilane.lab.processes import supervisor
 from trilane.lab.processes.supervisor import Ended, Late, NotStarted
 from trilane.lab.targets import servers

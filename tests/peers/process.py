@@ -88,6 +88,15 @@ def listens(port: int) -> bool:
         return False
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
 def wait_until(holds: Callable[[], bool], what: str, patience_s: float = 120.0) -> None:
     """Return once it holds; the patience ends a hang only, and then `what` is told."""
     deadline = time.monotonic() + patience_s

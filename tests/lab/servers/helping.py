@@ -62,15 +62,6 @@ def load(url: str, version: str, cacert: str | None, *flags: str) -> dict[str, A
     return run
 
 
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; a zombie does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
-
-
 def fake(
     folder: Path,
     mode: str,

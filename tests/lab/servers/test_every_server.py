@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from others import SERVERS, others
-from peers.process import MissingProgramError, listens, wait_until
+from peers.process import MissingProgramError, is_alive, listens, wait_until
 from peers.running import absent
 from peers.shipped import require
 from trilane.lab.clients import call_reference
@@ -22,7 +22,7 @@ from trilane.lab.storage import store
 from trilane.lab.targets import running, target_content
 from trilane.lab.targets.target_config import ServerConfig
 
-from .helping import ask, connect, connect_for_content, is_alive, load
+from .helping import ask, connect, connect_for_content, load
 
 NAMES = running.names()
 CASES = [pytest.param(name, marks=[] if name in SERVERS else [others]) for name in NAMES]

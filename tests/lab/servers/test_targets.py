@@ -20,13 +20,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from peers.process import MissingProgramError, free_port, wait_until
+from peers.process import MissingProgramError, free_port, is_alive, wait_until
 from peers.running import absent
 from peers.shipped import require
 from repository import DOCS, ROOT
 from trilane.lab.targets import running, servers, target_config, target_ready
 
-from .helping import FAKE, ask, connect, fake, is_alive
+from .helping import FAKE, ask, connect, fake
 
 
 def open_(
