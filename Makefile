@@ -71,11 +71,11 @@ check: $(STAMPS)/test $(STAMPS)/module ## tests of codecs and decisions alone, i
 	cargo test --quiet --lib
 	$(PYTEST) tests/unit
 
-test: ## everything of ours and a few cases of what others wrote: before a commit
+test: ## all tests of Trilane and a few of other projects: before a commit
 	@$(MAKE) --no-print-directory --jobs=2 test-rust test-python
 
 # tests/others.py says what `make test` leaves to this.
-test-all: ## that and all that others wrote: before an issue is resolved that touches it
+test-all: ## these and all tests of other projects: before an issue is resolved that touches what they test
 	@$(MAKE) --no-print-directory --jobs=2 test-rust test-python ALL=yes
 
 # What the tests in Python start, with the features that the Rust tests have, so that nothing is built

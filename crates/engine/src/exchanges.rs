@@ -44,7 +44,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Sums a piece of the body. Apart, as one of many is: the code of all others is short.
+    /// Sums a piece of the body. Few bodies are summed: out of line, this leaves the code for the others short.
     #[inline(never)]
     fn sum(&mut self, bytes: &[u8]) {
         let mut crc = crc32fast::Hasher::new_with_initial(self.crc);

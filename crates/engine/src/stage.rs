@@ -117,7 +117,7 @@ impl Stage {
         }
     }
 
-    /// The last instant of the run by `now`: what is due at its end is none of its requests.
+    /// `now`, but never the end of the run: a request that is due at the end does not belong to the run.
     pub(crate) fn last(&self, now: u64) -> u64 {
         self.end.map_or(now, |end| now.min(end.saturating_sub(1)))
     }

@@ -186,8 +186,8 @@ impl<'p> Worker<'p> {
             if let Some(reason) = cut_short {
                 return Ok((now, reason));
             }
-            // Behind what ends: what is due as the run ends is none of its requests, and what is due as
-            // the warm-up ends is measured.
+            // After the boundaries: a request that is due as the run ends does not belong to it, and one
+            // that is due as the warm-up ends is measured.
             self.send_what_is_due(now, &mut next_tick)?;
             self.connect_due(now)?;
             let mut wake = next_tick;

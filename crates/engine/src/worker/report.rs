@@ -35,7 +35,8 @@ pub(crate) struct Report {
     pub(crate) used: Spent,
     /// Length of the measured window, in nanoseconds.
     pub(crate) measured: u64,
-    /// Until when of it requests were to be sent: all of it, or until the last one of a counted run was.
+    /// The part of it in which requests were to be sent, in nanoseconds: all of it, or until the last request
+    /// of a counted run had been sent.
     pub(crate) sending: u64,
     /// The longest time for which the worker stood still in it, in nanoseconds.
     pub(crate) stood_still: u64,
