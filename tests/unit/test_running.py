@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from msgspec import structs
+from rich.console import Console
 
 from synthetic import labs
 from trilane.cli import running
@@ -93,3 +95,14 @@ def test_report_html_is_replaced_only_by_a_whole_race_and_only_if_it_is_ours(
     assert report.read_text() == ("the page" if replaced else there)
     told = "report.html" if replaced else "runs/report.html"
     assert f"report: {told}\n" in capsys.readouterr().err
+
+
+def test_where_nobody_watches_each_block_of_each_value_of_a_sweep_is_told_once() -> None:
+    log = io.StringIO()
+    with running._watcher(Console(file=log)) as watcher:
+        for value in ("loss=0%", "loss=1%"):
+            for block in (0, 1):
+                for arm in ("h1", "h2"):
+                    watcher.step(f"{arm} at {value}", block, 2, 60.0)
+    blocks = [line.partition(",")[0] for line in log.getvalue().splitlines()]
+    assert blocks == ["block 1 of 2", "block 2 of 2"] * 2

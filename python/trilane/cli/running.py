@@ -154,7 +154,7 @@ def _watcher(console: Console) -> Iterator[study.Watcher]:
         disable=not console.is_terminal,
     )
     task = progress.add_task("", total=None, left_s=0.0, told_at=0.0, visible=False)
-    told: list[int] = []
+    told: int | None = None
 
     def tell(message: str) -> None:
         say(message, console)
@@ -164,6 +164,7 @@ def _watcher(console: Console) -> Iterator[study.Watcher]:
         progress.update(task, total=runs, completed=made - 1)
 
     def step(title: str, block: int, blocks: int, left_s: float) -> None:
+        nonlocal told
         progress.update(
             task,
             advance=1,
@@ -172,8 +173,9 @@ def _watcher(console: Console) -> Iterator[study.Watcher]:
             told_at=time.monotonic(),
             visible=True,
         )
-        if not console.is_terminal and block not in told:
-            told.append(block)
+        # The blocks of a sweep begin anew at each of its values.
+        if not console.is_terminal and block != told:
+            told = block
             tell(f"block {block + 1} of {blocks}, about {quantity.time_left(left_s)} left")
 
     def change(runs: int) -> None:
