@@ -84,14 +84,14 @@ fn servers_here(plan: &Plan, addresses: &[Vec<Address>]) -> Option<ServerClocks>
             match address {
                 // Whose socket it is, no table tells.
                 Address::Unix(_) => return None,
-                Address::Ip(peer) if is_here(peer.ip()) => here.insert((udp, peer.port())),
+                Address::Ip(peer) if is_here(peer.ip()) => here.insert((udp, *peer)),
                 Address::Ip(_) => continue,
             };
         }
     }
     let mut pids = BTreeSet::new();
-    for (udp, port) in here {
-        let found = listeners(udp, port);
+    for (udp, address) in here {
+        let found = listeners(udp, address);
         if found.is_empty() {
             return None;
         }
@@ -106,22 +106,33 @@ fn is_here(address: IpAddr) -> bool {
     UdpSocket::bind(SocketAddr::new(address, 0)).is_ok()
 }
 
-/// The processes that have a socket which takes connections, or datagrams of anybody, on a port.
-fn listeners(udp: bool, port: u16) -> BTreeSet<u32> {
-    let (tables, state) = match udp {
-        true => (["udp", "udp6"], UNCONNECTED),
-        false => (["tcp", "tcp6"], LISTENING),
+/// The processes that have a socket which takes connections, or datagrams of anybody, on the port of an address.
+///
+/// For IPv4 the sockets of IPv6, which may take it too, are looked at where it has none of its own: the kernel
+/// walks all of its connections to make one table.
+fn listeners(udp: bool, address: SocketAddr) -> BTreeSet<u32> {
+    let (protocol, state) = match udp {
+        true => ("udp", UNCONNECTED),
+        false => ("tcp", LISTENING),
     };
-    let tables = tables.map(|table| fs::read_to_string(format!("/proc/net/{table}")));
-    let sockets: BTreeSet<String> = tables
+    let families: &[&str] = match address.is_ipv4() {
+        true => &["", "6"],
+        false => &["6"],
+    };
+    let tables = families
         .iter()
+        .map(|family| fs::read_to_string(format!("/proc/net/{protocol}{family}")));
+    let sockets: Option<BTreeSet<String>> = tables
         .flatten()
-        .flat_map(|table| inodes(table, state, port))
-        .map(|inode| format!("socket:[{inode}]"))
-        .collect();
-    if sockets.is_empty() {
+        .map(|table| {
+            inodes(&table, state, address.port())
+                .map(|inode| format!("socket:[{inode}]"))
+                .collect()
+        })
+        .find(|sockets: &BTreeSet<String>| !sockets.is_empty());
+    let Some(sockets) = sockets else {
         return BTreeSet::new();
-    }
+    };
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(|&pid| has_one(pid, &sockets)).collect()
@@ -164,12 +175,16 @@ mod tests {
     fn who_listens_on_a_port_is_found() {
         let own = BTreeSet::from([std::process::id()]);
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        assert_eq!(listeners(false, tcp.local_addr().unwrap().port()), own);
+        let address = tcp.local_addr().unwrap();
+        assert_eq!(listeners(false, address), own);
         let udp = UdpSocket::bind("[::1]:0").unwrap();
-        assert_eq!(listeners(true, udp.local_addr().unwrap().port()), own);
-        let port = tcp.local_addr().unwrap().port();
+        assert_eq!(listeners(true, udp.local_addr().unwrap()), own);
         drop(tcp);
-        assert_eq!(listeners(false, port), BTreeSet::new());
+        assert_eq!(listeners(false, address), BTreeSet::new());
+        // Linux has it take connections over IPv4, too.
+        let both = TcpListener::bind("[::]:0").unwrap();
+        let port = both.local_addr().unwrap().port();
+        assert_eq!(listeners(false, ([127, 0, 0, 1], port).into()), own);
     }
 
     #[test]
