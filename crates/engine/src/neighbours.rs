@@ -3,6 +3,8 @@
 //! A server on the same machine is no other program where it is known: by `--server-pid`, or by who listens on
 //! the ports that the requests go to. One that nobody can name hides the others, and nothing is told.
 
+mod sockets;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -14,10 +16,6 @@ use crate::route::Address;
 
 /// In less the kernel's ticks, of which one is 10 ms, are too coarse.
 const SHORTEST: Duration = Duration::from_millis(500);
-/// States of sockets in the tables of `/proc/net`: a TCP socket that listens, and a UDP socket that is
-/// connected to nobody.
-const LISTENING: &str = "0A";
-const UNCONNECTED: &str = "07";
 
 /// Counters as the run begins.
 #[derive(Debug)]
@@ -107,50 +105,16 @@ fn is_here(address: IpAddr) -> bool {
 }
 
 /// The processes that have a socket which takes connections, or datagrams of anybody, on the port of an address.
-///
-/// For IPv4 the sockets of IPv6, which may take it too, are looked at where it has none of its own: the kernel
-/// walks all of its connections to make one table.
 fn listeners(udp: bool, address: SocketAddr) -> BTreeSet<u32> {
-    let (protocol, state) = match udp {
-        true => ("udp", UNCONNECTED),
-        false => ("tcp", LISTENING),
-    };
-    let families: &[&str] = match address.is_ipv4() {
-        true => &["", "6"],
-        false => &["6"],
-    };
-    let tables = families
-        .iter()
-        .map(|family| fs::read_to_string(format!("/proc/net/{protocol}{family}")));
-    let sockets: Option<BTreeSet<String>> = tables
-        .flatten()
-        .map(|table| {
-            inodes(&table, state, address.port())
-                .map(|inode| format!("socket:[{inode}]"))
-                .collect()
-        })
-        .find(|sockets: &BTreeSet<String>| !sockets.is_empty());
-    let Some(sockets) = sockets else {
+    let inodes = sockets::behind(udp, address).unwrap_or_default();
+    if inodes.is_empty() {
         return BTreeSet::new();
-    };
+    }
+    let sockets = inodes.iter().map(|inode| format!("socket:[{inode}]"));
+    let sockets: BTreeSet<String> = sockets.collect();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(|&pid| has_one(pid, &sockets)).collect()
-}
-
-/// The inodes of the sockets in a table of `/proc/net` that are in a state, on a port of this machine
-/// (proc_pid_net(5)).
-fn inodes<'t>(table: &'t str, state: &str, port: u16) -> impl Iterator<Item = &'t str> {
-    let rows = table.lines().skip(1);
-    rows.filter_map(move |row| {
-        let columns: Vec<_> = row.split_whitespace().collect();
-        let &[_, local, _, its_state, _, _, _, _, _, inode, ..] = &columns[..] else {
-            return None;
-        };
-        let (_, its_port) = local.rsplit_once(':')?;
-        let matches = its_state == state && u16::from_str_radix(its_port, 16) == Ok(port);
-        matches.then_some(inode)
-    })
 }
 
 /// Whether a process has one of the sockets open, as far as this process may look.
