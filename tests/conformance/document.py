@@ -133,8 +133,8 @@ cannot be seen where the server had ended it, or had reset it with that code.
 
 _H2 = """
 The first {count} are those of [h2specd](https://github.com/summerwind/h2spec), which judges both as
-well: by some of them in `make test`, by all in `make test-all`. Each is for one request, and the last
-column is what the server must see. Sections are those of RFC 9113.
+well: by some of them in `make test`, by all in `make test-all`. Each is for one request, and the
+last column is what the server must see. Sections are those of RFC 9113.
 """
 
 
