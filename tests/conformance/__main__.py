@@ -1,5 +1,6 @@
-"""Write `docs/conformance.md` anew."""
+"""Write `docs/conformance.md` and `cases.json` anew."""
 
-from .document import PAGE, text
+from . import data, document
 
-PAGE.write_text(text(), encoding="utf-8")
+document.PAGE.write_text(document.text(), encoding="utf-8")
+data.FILE.write_text(data.text(), encoding="utf-8")

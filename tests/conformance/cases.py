@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import TypeAlias
 
 from trilane.client import errors
@@ -56,8 +56,57 @@ SHORT = Failed("body", errors.IncompleteBody)
 SILENT = Failed("timeout", errors.ReadTimeout)
 UNDECODED = Failed("body", errors.DecodingError, kept=True)
 """Of the client alone: the engine leaves content codings as they are."""
-RESET = Failed("reset", errors.StreamReset)
-TURNED_AWAY = Failed("goaway", errors.GoAway)
+REQUEST = 0
+"""In place of a stream: that of the request which is answered."""
+
+
+@dataclass(frozen=True)
+class Say:
+    """Bytes of a stream, and its end; streams are those of HTTP/3."""
+
+    stream: int
+    data: bytes
+    end: bool = False
+
+
+@dataclass(frozen=True)
+class Reset:
+    """RESET_STREAM; of TCP, the connection is reset."""
+
+    stream: int
+    code: int
+
+
+@dataclass(frozen=True)
+class Stop:
+    """STOP_SENDING."""
+
+    stream: int
+    code: int
+
+
+@dataclass(frozen=True)
+class Close:
+    """CONNECTION_CLOSE with a code of HTTP/3; over TCP, the last byte has been said."""
+
+    code: int
+
+
+Step: TypeAlias = Say | Reset | Stop | Close
+
+
+class Seen(StrEnum):
+    """How the server learns of an error, or of an answer."""
+
+    NOTHING = ""
+    CONNECTION_CLOSE = "close"
+    """GOAWAY of HTTP/2."""
+    STOP_SENDING = "stop"
+    """RST_STREAM of HTTP/2."""
+    PONG = "pong"
+    """HTTP/2: a PING is answered."""
+    SETTLED = "settled"
+    """HTTP/2: SETTINGS are acknowledged."""
 
 
 class End(Enum):
@@ -83,6 +132,8 @@ class Case:
     method: str = "GET"
     client: Expected | None = None
     """What the client makes of it, where it does something else than the engine."""
+    above: bool = False
+    """Whether the client decides that above its connection, in Python."""
     requests: int = 2
     """Sent one after the other, with the same outcome; one, where the next would be a race."""
     deviation: str = ""

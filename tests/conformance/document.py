@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from repository import DOCS
 
-from . import cases, h1_contents, h1_heads, h2_cases, h3, h3_connections, h3_requests
-from .cases import Expected, Failed, Taken
+from . import cases, h2_cases, h3
+from .cases import Expected, Failed, Seen, Taken
+from .data import H1, H2, H3
 
 PAGE = DOCS / "conformance.md"
 _CODES = {int(code): code.name for code in h3.Code} | {4: "STREAM_LIMIT_ERROR"}
@@ -103,18 +104,18 @@ _HEAD = """\
 
 Each case is a server that answers in one way to every request, and what a correct client makes of
 it. Two requests are sent one after the other: a response must be taken both times for what it says,
-or refused both times for the reason given, and the connection kept or given up. No case waits for a
-time to pass but those that end in `timeout`.
+or refused both times for the reason given, and the connection kept or given up.
+
+The cases are data: `h1_heads`, `h1_contents`, `h2_cases`, `h3_connections` and `h3_requests` in
+`tests/conformance`. Whole runs of the engine and connections of the client play every case in one
+process, in virtual time; some of each version are played end to end, against `trilane load` and
+`trilane.client`.
 
 ```
-.venv/bin/python -m pytest tests/conformance                         # all of them
-.venv/bin/python -m pytest tests/conformance -k 'engine and folded'  # some
-{command}               # write this page anew
+cargo test -p trilane-engine -p trilane-client conformance   # every case
+.venv/bin/python -m pytest tests/conformance                 # some, end to end
+{command}       # write this page and cases.json anew
 ```
-
-The cases are data: `h1_heads`, `h1_contents`, `h3_connections` and `h3_requests` in
-`tests/conformance`. What is added there is tested with both, and this page has to be written anew:
-a test says so.
 
 The column of the engine is what `trilane load` counts, a kind of `failures` in
 [its result](run.schema.json); the column of the client is what `trilane.client` raises. A response
@@ -131,8 +132,9 @@ cannot be seen where the server had ended it, or had reset it with that code.
 
 
 _H2 = """
-Every case of [h2specd](https://github.com/summerwind/h2spec) passes with both. Sections are those
-of RFC 9113.
+The first {count} are those of [h2specd](https://github.com/summerwind/h2spec), which judges both as
+well: by some of them in `make test`, by all in `make test-all`. Each is for one request, and the
+last column is what the server must see. Sections are those of RFC 9113.
 """
 
 
@@ -147,13 +149,13 @@ class Row(NamedTuple):
 def text() -> str:
     """The whole page."""
     notes: list[str] = []
-    h1 = [(case.section, _of_h1(case)) for case in h1_heads.CASES + h1_contents.CASES]
-    h3_ = [(case.section, _of_h3(case)) for case in h3_connections.CASES + h3_requests.CASES]
+    h1 = [(case.section, _of_h1(case)) for case in H1]
+    h3_ = [(case.section, _of_h3(case)) for case in H3]
     parts = [
         _HEAD.format(command=COMMAND),
         f"## HTTP/1.1: {len(h1)} cases\n",
         *_sections(["engine", "client"], h1, notes),
-        f"## HTTP/2: {len(h2_cases.CASES)} cases\n{_H2}",
+        f"## HTTP/2: {len(H2)} cases\n{_H2.format(count=len(h2_cases.OF_H2SPECD))}",
         *_of_h2(),
         f"## HTTP/3: {len(h3_)} cases\n{_H3}",
         *_sections(["engine", "client", "error code"], h3_, notes),
@@ -167,11 +169,23 @@ def _of_h1(case: cases.Case) -> Row:
     return Row(case.name, [str(case.expected), _client(case.of_client)], case.deviation)
 
 
+_SEEN_OF_H2 = {
+    Seen.NOTHING: "",
+    Seen.CONNECTION_CLOSE: "by GOAWAY",
+    Seen.STOP_SENDING: "by RST_STREAM",
+    Seen.PONG: "PING answered",
+    Seen.SETTLED: "SETTINGS acknowledged",
+}
+
+
 def _of_h2() -> Iterator[str]:
-    yield _line(["section", "case"])
-    yield _line(["---"] * 2)
-    for section, does in h2_cases.CASES:
-        yield _line([section, does])
+    columns = ["section", "case", "engine", "client", "the server sees"]
+    yield _line(columns)
+    yield _line(["---"] * len(columns))
+    for case in H2:
+        code = f"{h2_cases.Code(case.seen_code).name} " if case.seen_code else ""
+        both = [str(case.expected), _client(case.expected)]
+        yield _line([case.section, case.name, *both, code + _SEEN_OF_H2[case.seen]])
     yield ""
 
 
@@ -184,7 +198,7 @@ def _of_h3(case: h3.Case) -> Row:
     expected = str(case.expected)
     if isinstance(case.expected, Taken) and case.once:
         expected += ", sent again"
-    return Row(case.name, [expected, _client(case.of_client), code], case.deviation)
+    return Row(case.name, [expected, _client(case.expected), code], case.deviation)
 
 
 def _client(expected: Expected) -> str:

@@ -102,6 +102,7 @@ LENGTHS = (
         End.CLOSE,
         # It puts no more together in memory than `max_content`, and asks for none of it.
         client=BEYOND,
+        above=True,
     ),
     Case("too little content and a close", "RFC 9112 §8", length(b"12"), SHORT, End.CLOSE),
     Case("too little content and a reset", "RFC 9112 §8", length(b"12"), SHORT, End.RESET),
@@ -129,6 +130,7 @@ LENGTHS = (
         FINAL.replace(LENGTH, b"Content-Encoding: gzip\r\n" + LENGTH),
         Taken(),
         client=UNDECODED,
+        above=True,
     ),
 )
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import TypeAlias
 
 from client.wire.h3_chaos import HEADERS, SETTINGS, frame, response
 from trilane.client import errors
 
-from .cases import BROKEN, Expected, Failed, Taken
+from .cases import BROKEN, REQUEST, Expected, Failed, Say, Seen, Step, Taken
 
 
 class Code(IntEnum):
@@ -39,51 +38,6 @@ class Code(IntEnum):
 
 # Streams of the server's, by their ids (RFC 9000 §2.1); of the client's, its control stream.
 CONTROL, ENCODER, DECODER, OTHER, BIDIRECTIONAL, OF_CLIENT = 3, 7, 11, 15, 1, 2
-# In its place stands the stream of the request that is answered.
-REQUEST = 0
-
-
-@dataclass(frozen=True)
-class Say:
-    """Bytes of a stream, and its end."""
-
-    stream: int
-    data: bytes
-    end: bool = False
-
-
-@dataclass(frozen=True)
-class Reset:
-    """RESET_STREAM."""
-
-    stream: int
-    code: int
-
-
-@dataclass(frozen=True)
-class Stop:
-    """STOP_SENDING."""
-
-    stream: int
-    code: int
-
-
-@dataclass(frozen=True)
-class Close:
-    """CONNECTION_CLOSE with a code of HTTP/3."""
-
-    code: int
-
-
-Step: TypeAlias = Say | Reset | Stop | Close
-
-
-class Seen(IntEnum):
-    """How the server learns of an error."""
-
-    NOTHING = 0
-    CONNECTION_CLOSE = 1
-    STOP_SENDING = 2
 
 
 GREETING = (Say(CONTROL, b"\0" + frame(SETTINGS)),)
@@ -110,14 +64,8 @@ class Case:
     once: bool = False
     """Whether only the first request meets all this, and what comes later a good server."""
     method: str = "GET"
-    client: Expected | None = None
-    """What the client makes of it, where it does something else than the engine."""
     deviation: str = ""
     """The RFC's words, where it would have something else or leaves the choice to us."""
-
-    @property
-    def of_client(self) -> Expected:
-        return self.client or self.expected
 
     @property
     def requests(self) -> int:

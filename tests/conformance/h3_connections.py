@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from client.wire.h3_chaos import DATA, GOAWAY, HEADERS, OK, PUSH_PROMISE, SETTINGS, frame, length
 
-from .cases import BEYOND, CLOSED, SILENT, Taken
+from .cases import BEYOND, CLOSED, REQUEST, SILENT, Close, Reset, Say, Seen, Stop, Taken
 from .h3 import (
     ANSWER,
     BIDIRECTIONAL,
@@ -16,15 +16,9 @@ from .h3 import (
     GREETING,
     OF_CLIENT,
     OTHER,
-    REQUEST,
     RESET,
     Case,
-    Close,
     Code,
-    Reset,
-    Say,
-    Seen,
-    Stop,
     begins,
     breaks,
     goes,

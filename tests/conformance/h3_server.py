@@ -16,7 +16,8 @@ from aioquic.quic.events import (
 from client.wire import h3_chaos
 from peers.authority import Leaf
 
-from .h3 import ANSWER, BIDIRECTIONAL, GREETING, REQUEST, Case, Close, Reset, Say, Seen, Step
+from .cases import REQUEST, Close, Reset, Say, Seen, Step
+from .h3 import ANSWER, BIDIRECTIONAL, GREETING, Case
 
 Sight = tuple[Seen, int]
 

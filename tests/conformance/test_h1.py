@@ -1,4 +1,4 @@
-"""HTTP/1.1 servers that break rules or stretch them, from `h1_heads` and `h1_contents`."""
+"""HTTP/1.1 servers that break rules or stretch them, end to end."""
 
 from __future__ import annotations
 
@@ -8,22 +8,20 @@ import pytest
 
 from trilane.client import Client
 
-from . import h1_contents, h1_heads
 from .cases import Case
+from .data import H1
+from .ends import each_h1
 from .h1_server import Server, serve
 from .judging import judge_client, judge_engine, wait_s
-
-CASES = h1_heads.CASES + h1_contents.CASES
-each = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with serve(CASES) as serving:
+    with serve(H1) as serving:
         yield serving
 
 
-@each
+@each_h1
 def test_engine(server: Server, case: Case) -> None:
     url = server.url(case)
     judge_engine(case.expected, case.requests, "--h1", "-X", case.method, url)
@@ -31,7 +29,7 @@ def test_engine(server: Server, case: Case) -> None:
     assert server.connections == case.connections(case.expected)
 
 
-@each
+@each_h1
 def test_client(server: Server, case: Case) -> None:
     expected = case.of_client
     url = server.url(case)
@@ -40,7 +38,3 @@ def test_client(server: Server, case: Case) -> None:
             judge_client(client, expected, case.method, url)
     assert server.requests == case.requests
     assert server.connections == case.connections(expected)
-
-
-def test_every_case_has_a_name_of_its_own() -> None:
-    assert len({case.name for case in CASES}) == len(CASES)

@@ -1,4 +1,4 @@
-"""HTTP/3 servers that break rules or stretch them, from `h3_connections` and `h3_requests`."""
+"""HTTP/3 servers that break rules or stretch them, end to end."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ from peers.authority import Leaf
 from peers.peer import secure
 from trilane.client import Client
 
-from . import h3_connections, h3_requests
-from .cases import Expected
-from .h3 import Case, Close, Code, Seen
+from .cases import Close, Expected, Seen
+from .ends import each_h3
+from .h3 import Case, Code
 from .h3_server import Play, Server, serve
 from .judging import judge_client, judge_engine, wait_s
-
-CASES = h3_connections.CASES + h3_requests.CASES
-each = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +23,7 @@ def server(leaf: Leaf) -> Iterator[Server]:
         yield serving
 
 
-@each
+@each_h3
 def test_engine(server: Server, leaf: Leaf, case: Case) -> None:
     play = server.play(case)
     options = ["--h3", "--cacert", str(leaf.ca), "-X", case.method]
@@ -34,9 +31,9 @@ def test_engine(server: Server, leaf: Leaf, case: Case) -> None:
     judge_server(play, case.expected)
 
 
-@each
+@each_h3
 def test_client(server: Server, leaf: Leaf, case: Case) -> None:
-    expected = case.of_client
+    expected = case.expected
     play = server.play(case)
     timeout = wait_s(expected)
     with Client(versions=("h3",), verify=str(leaf.ca), timeout=timeout) as client:
@@ -64,7 +61,3 @@ def judge_server(play: Play, expected: Expected) -> None:
     assert play.seen <= allowed
     assert play.requests == case.requests + case.once
     assert play.connections == case.connections(expected)
-
-
-def test_every_case_has_a_name_of_its_own() -> None:
-    assert len({case.name for case in CASES}) == len(CASES)

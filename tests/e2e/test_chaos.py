@@ -13,7 +13,7 @@ from peers import chaos, h2_chaos
 from peers.authority import Authority
 from peers.process import HOST
 
-from .loading import Run, codes, load
+from .loading import Run, load
 
 
 def span(kinds: set[str], count: int = 8) -> list[str]:
@@ -31,7 +31,19 @@ def names_the_failure(run: Run, kinds: set[str]) -> None:
     assert run.checked["validity"]["verdict"] == "invalid"
 
 
-@pytest.mark.parametrize("name", chaos.H1)
+# What has to do with sockets, time and memory; what servers say is in the conformance suite.
+H1 = (
+    "reset at accept",
+    "close at accept",
+    "silent after accept",
+    "one byte per second",
+    "endless head",
+    "endless body",
+    "status 500",
+)
+
+
+@pytest.mark.parametrize("name", H1)
 def test_h1(name: str) -> None:
     script, kinds = chaos.H1[name]
     with chaos.serve(script) as server:
@@ -43,22 +55,12 @@ def test_h1(name: str) -> None:
         names_the_failure(run, kinds)
 
 
-@pytest.mark.parametrize("name", h2_chaos.H2)
+@pytest.mark.parametrize("name", ["silent", "reset", "PING flood", "endless CONTINUATION"])
 def test_h2(name: str) -> None:
     script, kinds = h2_chaos.H2[name]
     with chaos.serve(script) as server:
         run = load("--h2c", "-c", "2", "-m", "4", *span(kinds), server.base + "/")
     names_the_failure(run, kinds)
-
-
-def test_a_server_that_allows_no_streams_ends_a_counted_run() -> None:
-    """One leaves on each connection before its SETTINGS have come, and times out."""
-    script, kinds = h2_chaos.H2["zero MAX_CONCURRENT_STREAMS"]
-    with chaos.serve(script) as server:
-        run = load("--h2c", "-c", "2", "-m", "4", *span(kinds, 40), server.base + "/")
-    names_the_failure(run, kinds)
-    assert run.checked["requests"]["started"] == 2
-    assert "given_up" in codes(run.checked)
 
 
 def test_a_server_that_answers_in_http_1() -> None:
@@ -69,9 +71,8 @@ def test_a_server_that_answers_in_http_1() -> None:
     assert "--h1" in run.message
 
 
-@pytest.mark.parametrize("name", ["garbage", "reset mid-body", "close mid-head", "silent mid-body"])
-def test_h1_after_good_responses(name: str) -> None:
-    script, kinds = chaos.H1[name]
+def test_h1_after_good_responses() -> None:
+    script, kinds = chaos.H1["reset mid-body"]
     with chaos.serve(chaos.every(3, script)) as server:
         run = load("--h1", "-c", "4", *span(kinds, 40), server.base + "/")
     assert run.code == 4, run
@@ -172,40 +173,12 @@ def test_a_connection_that_fails_leaves_nothing_to_the_next(authority: Authority
     )
 
 
-def test_bytes_after_a_response() -> None:
-    # A content-length that is too short: the response is whole, the connection is spoiled.
-    head = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
-    with chaos.serve(chaos.answer(head + b"hello world")) as server:
-        run = load("--h1", "-c", "2", "-n", "50", server.base + "/")
-        assert server.connections >= 50
-    requests = run.checked["requests"]
-    assert requests["started"] == 50
-    assert set(requests["failures"]) <= {"protocol", "body"}, requests
-
-
 def test_goaway_after_each_few_requests_loses_nothing() -> None:
     with chaos.serve(h2_chaos.goaway_each(10)) as server:
         report = load("--h2c", "-c", "2", "-m", "4", "-n", "500", server.base + "/").good
         assert server.connections >= 50
     assert report["requests"]["ok"] == report["requests"]["started"] == 500
     assert report["requests"]["retried"] > 0
-
-
-def test_refused_streams_are_sent_again() -> None:
-    with chaos.serve(h2_chaos.reset_each(10, 7)) as server:
-        report = load("--h2c", "-c", "2", "-m", "4", "-n", "500", server.base + "/").good
-    assert report["requests"]["ok"] == report["requests"]["started"] == 500
-    assert report["requests"]["retried"] >= 50
-
-
-def test_reset_streams_fail_alone() -> None:
-    with chaos.serve(h2_chaos.reset_each(10, 2)) as server:
-        run = load("--h2c", "-c", "1", "-m", "4", "-n", "500", server.base + "/")
-        assert server.connections == 1
-    assert run.code == 4, run
-    requests = run.checked["requests"]
-    assert requests["ok"] == 450
-    assert requests["failures"]["reset"]["count"] == 50
 
 
 def test_a_stalled_upload_times_out() -> None:
@@ -215,23 +188,6 @@ def test_a_stalled_upload_times_out() -> None:
         end = span({"timeout"})
         run = load("--h2c", "-c", "1", "-m", "2", *end, "-b", "x" * 1000, server.base + "/")
     names_the_failure(run, {"timeout"})
-
-
-@pytest.mark.parametrize(
-    "extra",
-    [b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b"and more than was announced"],
-    ids=["a second response", "an over-long body"],
-)
-def test_bytes_behind_a_response_are_told(extra: bytes) -> None:
-    """Responses are longer than they say, or more than were asked for: none of them is ok."""
-    whole = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello" + extra
-    with chaos.serve(chaos.answer(whole)) as server:
-        run = load("--h1", "-c", "1", "-n", "4", server.base + "/")
-    report = run.checked
-    assert report["requests"]["failures"].keys() == {"protocol"}, report["requests"]
-    assert report["requests"]["failures"]["protocol"]["count"] == 4
-    assert report["connections"]["lost"] == {"protocol": 4}
-    assert "nothing_ok" in codes(report), report
 
 
 def test_a_handshake_that_stalls_is_the_reason_whatever_the_timeout(authority: Authority) -> None:

@@ -48,7 +48,7 @@ ELSEWHERE = {
     "make check": "these tests have those as a part",
     "make race": "it builds in release; `trilane race` is typed below",
     ".venv/bin/python -m pytest tests/conformance": "those are tests of this suite",
-    ".venv/bin/python -m pytest tests/conformance -k 'engine and folded'": "as above",
+    "cargo test -p trilane-engine -p trilane-client conformance": "as above",
     "PYTHONPATH=tests .venv/bin/python -m conformance": "tests/conformance/test_document.py",
     "make research ARGS='ab 100'": "research/test_research.py has fewer comparisons",
     "trilane lab run mine": "tests/lab/contenders/test_template.py runs what stands beside it",

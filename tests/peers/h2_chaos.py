@@ -169,34 +169,14 @@ def _silent(stream: int, writer: asyncio.StreamWriter) -> None:
     """Take the request and say nothing."""
 
 
-_NO_STREAMS = setting(3, 0)
 _MANY = 256
 
 # Name of the misbehaviour → script and the error kinds (DESIGN §5) that may name it.
 H2: dict[str, tuple[Script, set[str]]] = {
     "silent": (server(_silent), {"timeout"}),
-    "zero MAX_CONCURRENT_STREAMS": (server(_silent, settings=_NO_STREAMS), {"timeout", "limit"}),
     "reset": (server(_reset_connection), {"reset", "closed"}),
     "RST_STREAM": (reset_each(1, 2), {"reset"}),
     "refused for ever": (reset_each(1, 7), {"reset", "limit"}),
-    "PUSH_PROMISE": (
-        server(
-            replies(lambda stream: frame(PUSH_PROMISE, _END_HEADERS, stream, b"\0\0\0\2" + _OK))
-        ),
-        {"protocol"},
-    ),
-    "DATA before HEADERS": (
-        server(replies(lambda stream: frame(DATA, _END_STREAM, stream, b"hello world"))),
-        {"protocol"},
-    ),
-    "response without :status": (
-        server(
-            replies(
-                lambda stream: frame(HEADERS, _END_HEADERS | _END_STREAM, stream, b"\x0f\x0d\x010")
-            )
-        ),
-        {"protocol"},
-    ),
     "content-length too long": (
         server(
             replies(
@@ -208,14 +188,6 @@ H2: dict[str, tuple[Script, set[str]]] = {
     ),
     "bad HPACK index": (
         server(replies(lambda stream: frame(HEADERS, _END_HEADERS, stream, b"\xff\xff\x7f"))),
-        {"protocol"},
-    ),
-    "frame on stream 0": (
-        server(replies(lambda _: frame(HEADERS, _END_HEADERS, 0, _OK))),
-        {"protocol"},
-    ),
-    "frame too large": (
-        server(replies(lambda stream: frame(DATA, 0, stream, b"x" * (1 << 20)))),
         {"protocol"},
     ),
     "window overflow": (

@@ -116,7 +116,7 @@ impl Connection {
         Self::new(ready, scheme, authority.to_owned(), true, None)
     }
 
-    fn new(
+    pub(crate) fn new(
         ready: Ready,
         scheme: &'static str,
         authority: String,

@@ -9,6 +9,8 @@
 //! No lock is held while waiting.
 
 mod coding;
+#[cfg(test)]
+mod conformance;
 mod connect;
 mod connection;
 mod error;

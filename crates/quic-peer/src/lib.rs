@@ -11,8 +11,8 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{
-    Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event,
-    ServerConfig, StreamEvent,
+    Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,
+    Event, ServerConfig, Side, StreamEvent, WriteError,
 };
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache, StoresServerSessions};
@@ -62,6 +62,26 @@ impl Identity {
     }
 }
 
+/// A stream by its number (RFC 9000 §2.1).
+pub fn stream_id(number: u64) -> StreamId {
+    let (side, dir) = match number & 3 {
+        0 => (Side::Client, Dir::Bi),
+        1 => (Side::Server, Dir::Bi),
+        2 => (Side::Client, Dir::Uni),
+        _ => (Side::Server, Dir::Uni),
+    };
+    StreamId::new(side, dir, number >> 2)
+}
+
+/// What a client says of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// CONNECTION_CLOSE with a code of HTTP/3.
+    Close(u64),
+    /// STOP_SENDING with a code.
+    Stop(u64),
+}
+
 /// The server's end of one connection.
 #[derive(Debug)]
 pub struct QuicPeer {
@@ -70,13 +90,16 @@ pub struct QuicPeer {
     /// What begins the control stream.
     greeting: Vec<u8>,
     control: Option<StreamId>,
+    /// Unidirectional streams of ours.
+    opened: u64,
     /// Requests that have not come whole.
     coming: Vec<StreamId>,
+    told: Vec<Told>,
 }
 
 impl QuicPeer {
     /// A server that waits for its client; once that has come, `greeting` is written on a
-    /// unidirectional stream, the control stream.
+    /// unidirectional stream, the control stream. With none, streams begin by [`Self::write`].
     pub fn new(identity: &Identity, transport: TransportConfig, greeting: Vec<u8>) -> Self {
         let mut config = ServerConfig::with_crypto(Arc::clone(&identity.crypto) as _);
         config.transport_config(Arc::new(transport));
@@ -86,7 +109,9 @@ impl QuicPeer {
             connection: None,
             greeting,
             control: None,
+            opened: 0,
             coming: Vec::new(),
+            told: Vec::new(),
         }
     }
 
@@ -131,15 +156,16 @@ impl QuicPeer {
         connection.is_some_and(|(_, connection)| connection.is_handshaking())
     }
 
-    /// Reads requests, and says which have come whole since the last call.
-    pub fn read(&mut self) -> Vec<StreamId> {
+    /// Takes what QUIC has to tell.
+    fn poll(&mut self) {
         let Some((_, connection)) = &mut self.connection else {
-            return Vec::new();
+            return;
         };
         while let Some(event) = connection.poll() {
             match event {
-                Event::Connected => {
+                Event::Connected if !self.greeting.is_empty() => {
                     self.control = connection.streams().open(Dir::Uni);
+                    self.opened += 1;
                     if let Some(control) = self.control {
                         let _ = connection.send_stream(control).write(&self.greeting);
                     }
@@ -149,13 +175,79 @@ impl QuicPeer {
                         self.coming.push(id);
                     }
                 }
+                Event::Stream(StreamEvent::Stopped { error_code, .. }) => {
+                    self.told.push(Told::Stop(error_code.into()));
+                }
+                Event::ConnectionLost {
+                    reason: ConnectionError::ApplicationClosed(close),
+                } => self.told.push(Told::Close(close.error_code.into())),
                 _ => (),
             }
         }
+    }
+
+    /// Reads requests, and says which have come whole since the last call.
+    pub fn read(&mut self) -> Vec<StreamId> {
+        self.poll();
+        let Some((_, connection)) = &mut self.connection else {
+            return Vec::new();
+        };
         let coming = std::mem::take(&mut self.coming).into_iter();
         let (whole, coming) = coming.partition(|&id| has_come(connection, id));
         self.coming = coming;
         whole
+    }
+
+    /// Says which requests have begun since the last call; nothing is read of them.
+    pub fn begun(&mut self) -> Vec<StreamId> {
+        self.poll();
+        std::mem::take(&mut self.coming)
+    }
+
+    /// What the client has said of errors since the last call.
+    pub fn told(&mut self) -> Vec<Told> {
+        self.poll();
+        std::mem::take(&mut self.told)
+    }
+
+    /// Writes on a stream, which is opened where it is a unidirectional one of ours, and gives how much QUIC
+    /// took: all, where the client wants no more.
+    pub fn write(&mut self, id: StreamId, bytes: &[u8]) -> usize {
+        self.open(id);
+        let Some((_, connection)) = &mut self.connection else {
+            return bytes.len();
+        };
+        match connection.send_stream(id).write(bytes) {
+            Ok(taken) => taken,
+            Err(WriteError::Blocked) => 0,
+            Err(WriteError::Stopped(_) | WriteError::ClosedStream) => bytes.len(),
+        }
+    }
+
+    /// Ends a stream.
+    pub fn finish(&mut self, id: StreamId) {
+        self.open(id);
+        if let Some((_, connection)) = &mut self.connection {
+            let _ = connection.send_stream(id).finish();
+        }
+    }
+
+    /// Asks the client to send no more on a stream.
+    pub fn stop(&mut self, id: StreamId, code: u32) {
+        if let Some((_, connection)) = &mut self.connection {
+            let _ = connection.recv_stream(id).stop(code.into());
+        }
+    }
+
+    /// Opens the unidirectional streams of ours up to this one.
+    fn open(&mut self, id: StreamId) {
+        if let Some((_, connection)) = &mut self.connection
+            && (id.initiator(), id.dir()) == (Side::Server, Dir::Uni)
+        {
+            while self.opened <= id.index() && connection.streams().open(Dir::Uni).is_some() {
+                self.opened += 1;
+            }
+        }
     }
 
     /// Sends `bytes` as all of the answer to a request. False where the client has given it up.

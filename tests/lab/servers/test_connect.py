@@ -34,15 +34,9 @@ BOOK = b'{"name":"shelves/1/books/1"}'
 PLAIN, COMPRESSED, END = 0, 1, 2
 PROTO_FLAGS = ("--proto", str(PROTO_FOLDER / FILE), "--proto-path", str(PROTO_FOLDER))
 
-# connect-go is held to the same as we are: a test that it fails is wrong.
-SERVERS = [
-    (name, listener)
-    for name in ("embedded", "gateway", "connect-go")
-    for listener in ("h1", "h2c", "h2", "h3")
-]
-
-# connect-go refuses these on HTTP/1.1 (505), where ours take them in turn.
-DUPLEX = [server for server in SERVERS if server != ("connect-go", "h1")]
+# connect-go is held to the same as we are: a test that it fails is wrong. That ours say the same
+# over every version, the tests of the crate `serve` show.
+SERVERS = [("embedded", "h1"), ("embedded", "h3"), ("gateway", "h2"), ("connect-go", "h2c")]
 
 
 @pytest.fixture(params=SERVERS, ids="-".join)
@@ -177,7 +171,6 @@ def test_streams(web: Web, schema: Schema) -> None:
     assert ([json.loads(message) for message in found], end) == ([{"created": 3}], {})
 
 
-@pytest.mark.parametrize("web", DUPLEX, indirect=True, ids="-".join)
 def test_streams_in_both_directions(web: Web, schema: Schema) -> None:
     names = [schema.make("GetBookRequest", name=f"shelves/6/books/{number}") for number in (1, 2)]
     content = b"".join(envelope(name.SerializeToString()) for name in names)
@@ -269,7 +262,7 @@ def echo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
     server.stop(None).wait(PATIENCE_S)
 
 
-@pytest.mark.parametrize("listener", ["h1", "h2c", "h2", "h3"])
+@pytest.mark.parametrize("listener", ["h1", "h3"])
 def test_metadata_goes_along(echo: Peer, listener: str) -> None:
     blob = base64.b64encode(b"\x00\xff").decode().rstrip("=")
     sent = {"x_blob_bin": blob, "cookie": "a=b", "accept_encoding": "gzip"}

@@ -23,13 +23,12 @@ from peers.peer import Peer
 from peers.process import MissingProgramError
 from peers.running import absent
 
-from .library import PATIENCE_S, Library, address, over_both, refused
+from .library import PATIENCE_S, Library, address, refused
 
 REFLECTION = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
 HEALTH = "grpc.health.v1.Health"
 
 
-@over_both
 def test_health(library: Library) -> None:
     # Its methods are made at run time, which its types do not say.
     stub: Any = health_pb2_grpc.HealthStub(library.channel)
@@ -46,7 +45,6 @@ def test_health(library: Library) -> None:
     )
 
 
-@over_both
 def test_reflection_by_the_client_of_grpcio(library: Library) -> None:
     database = ProtoReflectionDescriptorDatabase(library.channel)
     services = set(database.get_services())
@@ -73,7 +71,6 @@ def test_reflection_by_the_client_of_grpcio(library: Library) -> None:
     assert book.title == "Book 9 of shelf 3"
 
 
-@over_both
 @pytest.mark.parametrize("service", REFLECTION)
 def test_every_question_of_reflection(library: Library, service: str) -> None:
     ask = library.channel.stream_stream(

@@ -167,7 +167,6 @@ def document_of(web: Web) -> Json:
     answer = web.ask("GET", "/openapi.json")
     assert (answer.status, answer.media_type) == (200, "application/json")
     document = json.loads(answer.content)
-    openapi_spec_validator.validate(document)
     assert document["openapi"].startswith("3.1.")
     return document
 
@@ -192,6 +191,7 @@ def test_comments_of_the_library_are_descriptions(library_server: Start) -> None
 def test_what_is_documented_is_served(ours: Peer) -> None:
     with Web.open(ours, "h2c") as web:
         document = document_of(web)
+        openapi_spec_validator.validate(document)
         found = operations(document)
         # Eight methods, one of which has a WebSocket alone; seven without a rule, and titles; two
         # that change nothing are called by their query, too. The health is left out.
@@ -221,6 +221,7 @@ def test_every_shape_of_a_rule_is_documented_as_it_is_served(own: Own, shapes: D
         peer = own(lambda folder: embedded.start(native(), folder, gateway_to=[url], flags=flags))
         with Web.open(peer, "h2c") as web:
             document = document_of(web)
+            openapi_spec_validator.validate(document)
             found = operations(document)
             assert len(found) > 60
             queries = 0

@@ -289,6 +289,32 @@ fn tls_begins_behind_the_proxys_answer() {
 }
 
 #[test]
+fn any_head_of_a_proxy_that_agrees_makes_a_tunnel() {
+    for head in [
+        "HTTP/1.0 200 OK\r\nProxy-Agent: x\r\n\r\n",
+        "HTTP/1.1 204 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+    ] {
+        for size in [1, 1000] {
+            let (mut stream, _) = asking(sealed(&[Version::H1]));
+            give(&mut stream, head.as_bytes(), size, &mut Record::default()).unwrap();
+            assert_eq!(stream.phase(), Phase::Handshaking, "{head} by {size}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_answer_of_a_proxy_makes_no_tunnel() {
+    let long = format!("HTTP/1.1 200 OK\r\nX: {}", "x".repeat(70_000));
+    let hints = "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100);
+    for answer in ["\0\x01\x02\x03\r\n\r\n", &long, &hints] {
+        let (mut stream, _) = asking(plain(Version::H1));
+        let over = give(&mut stream, answer.as_bytes(), 1000, &mut Record::default());
+        assert!(matches!(over, Err(Over::Tunnel(None, _))), "{over:?}");
+    }
+}
+
+#[test]
 fn a_proxy_that_refuses_is_quoted() {
     let (mut stream, _) = asking(plain(Version::H1));
     let answer = b"HTTP/1.1 407 Who are \xe9ou?\r\nContent-Length: 0\r\n\r\n";

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use trilane_conformance::QuicPlay;
 use trilane_quic_peer::{Identity, QuicPeer, StreamId, TransportConfig};
 
 use super::Happening;
@@ -41,6 +42,7 @@ pub(super) struct QuicServer {
     serve: Serve,
     begun: Instant,
     peer: QuicPeer,
+    play: Option<QuicPlay>,
     requests: usize,
     answered: usize,
     /// The request behind the last that was answered.
@@ -64,8 +66,13 @@ impl QuicServer {
         if let Some(streams) = serve.streams {
             transport.max_concurrent_bidi_streams(streams.into());
         }
+        let play = serve.plays.map(QuicPlay::new);
+        let greeting = play
+            .as_ref()
+            .map_or_else(|| settings(&serve), |_| Vec::new());
         Self {
-            peer: QuicPeer::new(identity, transport, settings(&serve)),
+            peer: QuicPeer::new(identity, transport, greeting),
+            play,
             serve,
             begun,
             requests: 0,
@@ -80,6 +87,10 @@ impl QuicServer {
     pub(super) fn receive(&mut self, now: Instant, datagram: &[u8], seen: &mut Seen) -> Planned {
         self.peer.receive(now, datagram);
         seen.datagrams += 1;
+        if let Some(play) = &mut self.play {
+            play.hear(&mut self.peer, &mut seen.played);
+            return self.transmit(now);
+        }
         let early = self.peer.is_handshaking();
         let mut planned = Vec::new();
         for id in self.peer.read() {
@@ -158,8 +169,14 @@ impl QuicServer {
     fn transmit(&mut self, now: Instant) -> Planned {
         let mut planned = Vec::new();
         let mut out = Vec::new();
-        while self.peer.transmit(now, &mut out) {
-            planned.push((WAY, Happening::Datagram(std::mem::take(&mut out))));
+        loop {
+            while self.peer.transmit(now, &mut out) {
+                planned.push((WAY, Happening::Datagram(std::mem::take(&mut out))));
+            }
+            let play = self.play.as_mut();
+            if !play.is_some_and(|play| play.go_on(now, &mut self.peer)) {
+                break;
+            }
         }
         if let Some(at) = self.peer.timeout()
             && self.timer.is_none_or(|timer| at < timer)

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use trilane_conformance::{Case, Played};
+
 use super::websocket::Conversation;
 
 /// How a server's end of a connection ends.
@@ -123,6 +125,8 @@ pub(crate) struct Serve {
     /// Requests are WebSocket sessions, accepted at once, in which it says this, each time after `delay`;
     /// not over QUIC.
     pub(crate) conversation: Option<Conversation>,
+    /// Which case of the conformance suite it is, in place of all this.
+    pub(crate) plays: Option<&'static Case>,
 }
 
 /// What a server does about early data.
@@ -158,6 +162,7 @@ impl Serve {
             surplus: "",
             then: None,
             conversation: None,
+            plays: None,
         }
     }
 
@@ -214,6 +219,8 @@ pub(crate) struct Seen {
     pub(crate) unsettled: usize,
     /// PINGs that came over HTTP/2.
     pub(crate) pings: u64,
+    /// Of a case of the conformance suite.
+    pub(crate) played: Played,
 }
 
 impl Seen {

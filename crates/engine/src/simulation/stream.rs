@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use trilane_conformance::{Said, StreamPlay};
 use trilane_wire::websocket;
 
 use super::Happening;
@@ -16,6 +17,7 @@ type Planned = Vec<(Duration, Happening)>;
 #[derive(Debug)]
 pub(super) struct StreamServer {
     serve: Serve,
+    play: Option<StreamPlay>,
     is_h2: bool,
     received: Vec<u8>,
     /// HTTP/2: whether the preface has come, and an acknowledgement of the SETTINGS.
@@ -60,10 +62,21 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// What a case of the conformance suite says, a millisecond after it was asked.
+fn happening(said: Said) -> (Duration, Happening) {
+    let happening = match said {
+        Said::Bytes(bytes) => Happening::Bytes(bytes, 0),
+        Said::End => Happening::End,
+        Said::Reset => Happening::Reset,
+    };
+    (Duration::from_millis(1), happening)
+}
+
 impl StreamServer {
     pub(super) fn new(serve: Serve, is_h2: bool) -> Self {
         Self {
             room: serve.room,
+            play: serve.plays.map(StreamPlay::new),
             serve,
             is_h2,
             received: Vec::new(),
@@ -105,6 +118,10 @@ impl StreamServer {
 
     /// Reads what the client has sent, so long `at` after the begin.
     pub(super) fn read(&mut self, at: Duration, seen: &mut Seen) -> Planned {
+        if let Some(play) = &mut self.play {
+            let said = play.receive(&std::mem::take(&mut self.received), &mut seen.played);
+            return said.into_iter().map(happening).collect();
+        }
         let mut planned = Vec::new();
         while !self.over {
             let asked = if self.is_h2 {

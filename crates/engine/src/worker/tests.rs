@@ -1,6 +1,7 @@
 //! Runs of one worker against scripted servers, in virtual time.
 
 mod calls;
+mod conformance;
 mod early_data;
 mod keepalive;
 mod lapses;

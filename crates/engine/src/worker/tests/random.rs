@@ -50,6 +50,7 @@ fn serve() -> impl Strategy<Value = Serve> {
                     surplus: "",
                     then: None,
                     conversation: None,
+                    plays: None,
                 }
             },
         )
