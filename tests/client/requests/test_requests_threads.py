@@ -15,8 +15,8 @@ from trilane.lab.targets.servers import Server
 
 MakeSession = Callable[..., requests.Session]
 
-THREADS = 32
-EACH = 25
+THREADS = 16
+EACH = 10
 
 
 def together(work: Callable[[int], set[str]], threads: int) -> list[set[str]]:
