@@ -39,7 +39,13 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def client(make_client: MakeClient, peer: Streams, version: str) -> AnyClient:
+def client(
+    make_client: MakeClient, peer: Streams, version: str, monkeypatch: pytest.MonkeyPatch
+) -> AnyClient:
+    if version == "h3":
+        # Hypercorn never ends the stream, so that all of this is waited for.
+        for face in ("_pool", "_aio"):
+            monkeypatch.setattr(f"trilane.client.{face}.websocket.LINGER_S", 0.05)
     return make_client(versions=(version,), verify=peer.ca)
 
 

@@ -20,7 +20,8 @@ from urllib3 import Retry
 from urllib3.exceptions import InsecureRequestWarning
 
 from client.waits import PATIENCE_S
-from trilane.lab.targets.servers import Server, embedded
+
+from .conftest import Server
 
 MakeSession = Callable[..., requests.Session]
 
@@ -73,13 +74,6 @@ def answering(*answers: bytes, hold: bool = False) -> Iterator[str]:
         with contextlib.suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
         thread.join(PATIENCE_S)
-
-
-@pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with an authority of its own."""
-    with embedded(threads=1, cpus=None, state=tmp_path_factory.mktemp("stranger")) as running:
-        yield running
 
 
 def test_a_server_that_is_not_trusted(

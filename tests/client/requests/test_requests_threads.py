@@ -11,7 +11,8 @@ import pytest
 import requests
 
 from client.waits import PATIENCE_S
-from trilane.lab.targets.servers import Server
+
+from .conftest import Server
 
 MakeSession = Callable[..., requests.Session]
 
