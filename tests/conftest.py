@@ -152,7 +152,8 @@ def own(tmp_path: Path) -> Iterator[Own]:
 
     yield start
     for peer in running:
-        peer.stop()
+        # A server that is asked to end may wait for its clients.
+        peer.process.kill()
 
 
 @pytest.fixture(scope="session")
