@@ -331,6 +331,7 @@ def test_what_a_signal_handler_raises_loses_no_place(
             point = 1
             while interrupting.at(point, work):
                 point += 1
+                assert places(client) == (0, 0, 0)
             assert point > 30
         assert places(client) == (0, 0, 0)
         assert descriptors() <= before + 4
