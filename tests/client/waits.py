@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -64,3 +65,23 @@ def when_asleep(act: Callable[[], object], thread: int | None = None) -> Iterato
         yield
     finally:
         actor.join()
+
+
+@contextmanager
+def interrupted() -> Iterator[None]:
+    """Press Ctrl-C when this thread, the main one, waits, and expect what that raises."""
+    waits = True
+
+    def press() -> None:
+        # Behind a wait that ended by itself it would end the tests.
+        if waits:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with when_asleep(press):
+        try:
+            yield
+        except KeyboardInterrupt:
+            return
+        finally:
+            waits = False
+        raise AssertionError("the wait ended by itself")

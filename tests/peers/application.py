@@ -25,10 +25,12 @@ def serving(
     key: Path,
     alpn: Sequence[str],
     requests: int = 1000,
+    streams: int = 100,
 ) -> Iterator[tuple[int, int]]:
     """Run the `app` of a module in `folder`: its port with TLS and QUIC, and that without.
 
-    It ends each connection after so many `requests`, as Hypercorn does.
+    It ends each connection after so many `requests`, and allows so many `streams` at a time on one
+    of HTTP/2; both are what Hypercorn does by itself.
     """
     secure, plain = free_port(), free_port()
     settings = {
@@ -40,6 +42,7 @@ def serving(
         "alpn_protocols": list(alpn),
         "graceful_timeout": 0,
         "keep_alive_max_requests": requests,
+        "h2_max_concurrent_streams": streams,
     }
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "hypercorn.toml"

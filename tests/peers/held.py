@@ -1,7 +1,7 @@
 """A server that answers no request before so many of them are under way together.
 
-It is an ASGI application under Hypercorn, which allows 100 streams on a connection of HTTP/2, and
-whose aioquic allows 128 on one of HTTP/3.
+It is an ASGI application under Hypercorn, which allows 10 streams on a connection of HTTP/2 here,
+and whose aioquic allows 128 on one of HTTP/3.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any
 from . import application
 from .authority import Leaf
 
+CALLS = {"h2": 18, "h3": 140}
+"""By version: more than a connection has streams for, and fewer than two have."""
 _ROUNDS = itertools.count()
 _arrived: Counter[str] = Counter()
 _enough: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
@@ -58,5 +60,7 @@ class Held:
 def serving(folder: Path, leaf: Leaf) -> Iterator[Held]:
     """Run it in `folder`."""
     alpn = ["h2", "http/1.1"]
-    with application.serving(__name__, folder, cert=leaf.cert, key=leaf.key, alpn=alpn) as ports:
+    with application.serving(
+        __name__, folder, cert=leaf.cert, key=leaf.key, alpn=alpn, streams=10
+    ) as ports:
         yield Held(f"https://localhost:{ports[0]}", str(leaf.ca))

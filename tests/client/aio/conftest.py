@@ -12,7 +12,7 @@ from peers.peer import Peer
 from trilane.client._aio import AsyncClient
 
 Result = TypeVar("Result")
-VERSIONS = ("h1", "h1s", "h2c", "h2", "h3")
+VERSIONS = ("h1", "h2", "h3")
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:

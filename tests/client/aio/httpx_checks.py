@@ -215,19 +215,18 @@ def proxied(library: Any, ours: Any, base: str, ca: str) -> None:
     assert all(b"proxy-authorization: Basic dXNlcjpzZWNyZXQ=" in head for head in asked), asked
 
 
-def long_calls(library: Any, ours: Any, url: Callable[[int], str], ca: str, version: str) -> None:
-    """180 calls of which none is answered before all are under way, from threads and from tasks."""
-    calls = 180
+def long_calls(library: Any, ours: Any, url: Callable[[int], str], ca: str, calls: int) -> None:
+    """Calls of which none is answered before all are under way, from threads and from tasks."""
     place = url(calls)
     with (
-        library.Client(transport=ours.Transport(ca, versions=(version,)), timeout=120.0) as client,
+        library.Client(transport=ours.Transport(ca, versions=("h2",)), timeout=120.0) as client,
         ThreadPoolExecutor(calls) as threads,
     ):
         texts = list(threads.map(lambda _: client.get(place).text, range(calls)))
     assert texts == ["ok"] * calls
 
     async def tasks() -> None:
-        transport = ours.AsyncTransport(ca, versions=(version,))
+        transport = ours.AsyncTransport(ca, versions=("h2",))
         place = url(calls)
         async with library.AsyncClient(transport=transport, timeout=120.0) as client:
             found = await asyncio.gather(*(client.get(place) for _ in range(calls)))
@@ -384,14 +383,13 @@ def beside(library: Any, ours: Any, base: str, ca: str) -> None:
 
 
 def everything(library: Any, ours: Any, base: str, ca: str) -> None:
-    """All of it, over every version."""
+    """All of it, over HTTP/2."""
     names(library, ours, base, ca)
     settings(library, ours, base, ca)
     beside(library, ours, base, ca)
-    for version in _NAMES:
-        blocking(library, ours, base, ca, version)
-        asyncio.run(asynchronous(library, ours, base, ca, version))
-        traced(library, ours, base, ca, version)
+    blocking(library, ours, base, ca, "h2")
+    asyncio.run(asynchronous(library, ours, base, ca, "h2"))
+    traced(library, ours, base, ca, "h2")
     details(library, ours)
     failures(library, ours, base, ca)
     proxied(library, ours, base, ca)

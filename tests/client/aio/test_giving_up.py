@@ -119,7 +119,7 @@ def test_asyncio_timeout_ends_a_request(
     server: Peer, make_client: MakeClient, listener: str
 ) -> None:
     async def main() -> None:
-        async with make_client(listener[:2]) as client:
+        async with make_client(listener) as client:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.2):
                     await client.get(server.url(listener, "/delay/300s"))

@@ -14,8 +14,8 @@ import pytest
 
 from client.environments import LIMIT_S, check_against, interpreter, suite
 from others import others
-from peers import held
 from peers.authority import Leaf
+from peers.held import CALLS, Held
 from peers.peer import Peer
 from peers.pproxy import Proxy
 from repository import ROOT
@@ -58,10 +58,8 @@ def test_other_transports_beside_ours(server: Peer) -> None:
     httpx_checks.beside(httpx, ours, server.bases["h2"], str(server.ca))
 
 
-@pytest.mark.parametrize("version", ["h2", "h3"])
-def test_180_long_calls_are_all_under_way(tmp_path: Path, leaf: Leaf, version: str) -> None:
-    with held.serving(tmp_path, leaf) as holding:
-        httpx_checks.long_calls(httpx, ours, holding.url, holding.ca, version)
+def test_long_calls_are_all_under_way(holding: Held) -> None:
+    httpx_checks.long_calls(httpx, ours, holding.url, holding.ca, CALLS["h2"])
 
 
 def test_what_httpx_makes_of_responses() -> None:

@@ -41,7 +41,7 @@ def test_an_asynchronous_iterable_is_sent(
     expected = b"".join(bytes([number]) * 33_000 for number in range(40))
 
     async def main() -> None:
-        async with make_client(listener[:2]) as client:
+        async with make_client(listener) as client:
             for content, wanted in ((_generated(40, 33_000), expected), (_generated(0, 0), b"")):
                 response = await client.post(server.url(listener, "/echo"), content)
                 assert response.status == 200
@@ -64,7 +64,7 @@ def test_failing_content_ends_the_request_with_its_own_error(
         raise MineError
 
     async def main() -> None:
-        async with make_client(listener[:2]) as client:
+        async with make_client(listener) as client:
             for path in ("/hello", "/echo"):
                 with pytest.raises(MineError):
                     await client.post(server.url(listener, path), broken())
@@ -81,7 +81,7 @@ def test_content_of_another_length_than_announced_is_an_error(
         yield given
 
     async def main() -> None:
-        async with make_client(listener[:2]) as client:
+        async with make_client(listener) as client:
             with pytest.raises(errors.Error):
                 await client.post(
                     server.url(listener, "/hello"), content(), headers={"content-length": "15"}

@@ -124,7 +124,7 @@ def test_content_that_fails_while_its_answer_is_read_fails_the_reading(
             await begun.wait()
             raise error
 
-        async with make_client(listener[:2]) as client:
+        async with make_client(listener) as client:
             url = server.url(listener, "/echo")
             async with client.stream("POST", url, content=content()) as response:
                 assert await response.read1() == b"some"
@@ -157,7 +157,7 @@ def test_closing_ends_what_is_under_way(
     server: Peer, make_client: MakeClient, listener: str
 ) -> None:
     async def main() -> None:
-        client = make_client(listener[:2], max_connections=3)
+        client = make_client(listener, max_connections=3)
         await client.get(server.url(listener))
         url = server.url(listener, "/delay/300s")
         tasks = [asyncio.create_task(client.get(url)) for _ in range(30)]

@@ -83,23 +83,28 @@ def test_tcp_wins_where_nothing_answers_over_udp(tls: Tls, server: Peer) -> None
             connection.close()
 
 
-def test_nobody_listens() -> None:
-    port = free_port()
+@pytest.mark.parametrize("version", ["h1", "h2", "h3"])
+def test_nobody_listens(version: str) -> None:
+    port, tls = free_port(), Tls(insecure=True)
     with pytest.raises(errors.ConnectionRefused, match=str(port)) as caught:
-        connect("127.0.0.1", port, scheme="http", timeout=TIMEOUT)
+        connect("127.0.0.1", port, versions=[version], tls=tls, timeout=TIMEOUT)
     assert isinstance(caught.value, ConnectionRefusedError)
     assert isinstance(caught.value, errors.ConnectFailed)
+    assert caught.value.stream_id is None
 
 
-def test_a_name_without_an_address() -> None:
-    with pytest.raises(errors.ResolveError, match=r"no-such-host\.invalid"):
-        connect("no-such-host.invalid", 80, scheme="http", timeout=TIMEOUT)
+@pytest.mark.parametrize("version", ["h1", "h3"])
+def test_a_name_without_an_address(version: str) -> None:
+    tls = Tls(insecure=True)
+    with pytest.raises(errors.ResolveError, match=r"no-such-host\.invalid") as caught:
+        connect("no-such-host.invalid", 443, versions=[version], tls=tls, timeout=TIMEOUT)
+    assert isinstance(caught.value, socket.gaierror)
 
 
 def test_an_authority_that_is_not_trusted(server: Peer) -> None:
     host, port = https(server)
     for versions in (["h2"], ["h3"]):
-        with pytest.raises(errors.TLSError) as caught:
+        with pytest.raises(errors.TLSError, match="verify=") as caught:
             connect(host, port, versions=versions, tls=Tls(platform=True), timeout=TIMEOUT)
         assert isinstance(caught.value, ssl.SSLError)
         assert isinstance(caught.value, ConnectionError)
@@ -111,6 +116,8 @@ def test_a_certificate_for_another_name(server: Peer, tls: Tls) -> None:
     host, port = https(server)
     with pytest.raises(errors.TLSError, match=r"example\.test"):
         connect(host, port, tls=tls, server_name="example.test", timeout=TIMEOUT)
+    with pytest.raises(errors.TLSError, match="not a name"):
+        connect(host, port, tls=tls, server_name="not a name", timeout=TIMEOUT)
     connection = connect(host, port, tls=Tls(insecure=True), server_name="example.test")
     assert connection.submit("GET", "/hello", []).head(TIMEOUT) == 200
     connection.close()
@@ -149,6 +156,12 @@ def test_arguments_that_make_no_sense(options: dict[str, object]) -> None:
         connect("127.0.0.1", 1, **{"scheme": "http", **options})  # type: ignore[call-overload]
 
 
+@pytest.mark.parametrize("host", ["", "a b", "a\0b"])
+def test_what_is_no_host(host: str) -> None:
+    with pytest.raises(errors.ResolveError):
+        connect(host, 1, scheme="http", timeout=TIMEOUT)
+
+
 def test_arguments_of_other_types() -> None:
     with pytest.raises(OverflowError):
         connect("127.0.0.1", 65536, scheme="http")
@@ -167,7 +180,7 @@ def test_a_source_address(open_lane: Open) -> None:
 
 def test_a_server_that_stays_silent() -> None:
     with serving(until_closed) as port, pytest.raises(errors.ConnectTimeout) as caught:
-        connect("127.0.0.1", port, tls=Tls(insecure=True), timeout=0.2)
+        connect("127.0.0.1", port, tls=Tls(insecure=True), timeout=0.1)
     assert isinstance(caught.value, TimeoutError)
     assert isinstance(caught.value, errors.ConnectFailed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -9,39 +10,16 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from urllib.parse import urlsplit
+from collections.abc import Callable
 
 import pytest
 
-from client.waits import asleep, until, when_asleep
-from peers.peer import Peer
+from client.waits import asleep, interrupted, until, when_asleep
 from trilane._core import Connection, Exchange, Tls, connect
 from trilane.client.errors import ConnectionClosed
 
 from .conftest import TIMEOUT, Open
 from .scripted import serving, until_closed, until_head_ends
-
-
-@contextmanager
-def interrupted() -> Iterator[None]:
-    """Press Ctrl-C when this thread waits, and expect what that raises."""
-    waits = True
-
-    def press() -> None:
-        # Behind a wait that ended by itself it would end the tests.
-        if waits:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with when_asleep(press):
-        try:
-            yield
-        except KeyboardInterrupt:
-            return
-        finally:
-            waits = False
-        pytest.fail("the wait ended by itself")
 
 
 def echoing(connection: Connection) -> Exchange:
@@ -93,6 +71,27 @@ def test_ctrl_c_in_write() -> None:
             exchange.write(bytes(256_000_000))
         connection.close()
         over.set()
+
+
+def test_ctrl_c_in_a_wait_for_consent() -> None:
+    with serving(until_closed) as port:
+        connection = connect("127.0.0.1", port, scheme="http", timeout=TIMEOUT)
+        exchange = connection.submit("POST", "/", [("expect", "100-continue")], streaming=True)
+        with interrupted():
+            exchange.wait_informational()
+        connection.close()
+
+
+def test_ctrl_c_in_connect_by_tcp() -> None:
+    with socket.socket() as listener, contextlib.ExitStack() as stack:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(listener.getsockname())
+        with interrupted():
+            connect("127.0.0.1", listener.getsockname()[1], scheme="http", timeout=TIMEOUT)
 
 
 def test_ctrl_c_in_connect() -> None:
@@ -201,7 +200,7 @@ def test_an_idle_connection_that_the_server_closed() -> None:
         connection.close()
 
 
-@pytest.mark.parametrize("leave", ["", "sys.exit(0)", "del exchange, connection"])
+@pytest.mark.parametrize("leave", ["", "del exchange, connection"])
 def test_the_interpreter_exits_while_a_thread_waits(leave: str) -> None:
     program = f"""
         import os, sys, threading
@@ -222,31 +221,6 @@ def test_the_interpreter_exits_while_a_thread_waits(leave: str) -> None:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
     assert (done.returncode, done.stderr) == (0, b"")
-
-
-def test_a_fork_leaves_the_connection_to_the_parent(server: Peer) -> None:
-    program = """
-        import os, sys
-        from trilane._core import Tls, connect
-        tls = Tls(insecure=True)
-        port = int(sys.argv[1])
-        opened = [connect("localhost", port, versions=[v], tls=tls) for v in ("h1", "h2", "h3")]
-        for connection in opened:
-            assert connection.submit("GET", "/hello", []).read(timeout=120) == b"hello world"
-        child = os.fork()
-        if child == 0:
-            # Its own works, and what it drops of the parent's says no goodbye.
-            own = connect("localhost", port, versions=["h2"], tls=tls)
-            assert own.submit("GET", "/hello", []).read(timeout=120) == b"hello world"
-            sys.exit(0)
-        assert os.waitpid(child, 0)[1] == 0
-        for connection in opened:
-            assert connection.is_alive()
-            assert connection.submit("GET", "/hello", []).read(timeout=120) == b"hello world"
-    """
-    port = urlsplit(server.bases["h2"]).port
-    argv = [sys.executable, "-c", textwrap.dedent(program), str(port)]
-    subprocess.run(argv, check=True)
 
 
 def test_without_the_package_that_has_the_exceptions() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import ssl
 import threading
 import urllib.parse
 from collections.abc import Iterator
@@ -13,6 +14,9 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.request import parse_http_list, parse_keqv_list
+
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For `verify` of HTTPX, which else reads all authorities of the system for each client."""
 
 
 @dataclass
@@ -35,6 +39,8 @@ class QuietHandler(BaseHTTPRequestHandler):
     """Answers over connections that are kept, and logs nothing."""
 
     protocol_version = "HTTP/1.1"
+    # Content is written after its head: it would wait for the acknowledgement of that, 40 ms.
+    disable_nagle_algorithm = True
     owner: Any
     """The server's."""
 

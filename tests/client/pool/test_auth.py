@@ -16,7 +16,7 @@ from trilane.client import BasicAuth, BearerAuth, DigestAuth, NetRCAuth, _digest
 from trilane.client.auth import AuthGiven, RequestInfo
 from trilane.client.fields import MutableHeaders
 
-from .recorder import Recorder
+from .recorder import NO_TLS, Recorder
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_user_and_password_are_as_requests_and_httpx_send_them(
     with requests.Session() as session:
         session.trust_env = False
         session.get(url, auth=("user", "pass:word"))
-    httpx.get(url, auth=("user", "pass:word"), trust_env=False)
+    httpx.get(url, auth=("user", "pass:word"), trust_env=False, verify=NO_TLS)
     client.get(url, auth=("user", "pass:word"))
     client.get(url, auth=BasicAuth("user", "pass:word"))
     client.get(url.replace("//", "//user:pass%3Aword@"))
@@ -75,7 +75,9 @@ def test_digest(client: AnyClient, recorder: Recorder, algorithm: str) -> None:
     url = f"{recorder.base}/digest?algorithm={algorithm}"
     right = DigestAuth("Mufasa", "Circle of Life")
     # The server takes what the others send.
-    theirs = httpx.get(url, auth=httpx.DigestAuth("Mufasa", "Circle of Life"), trust_env=False)
+    theirs = httpx.get(
+        url, auth=httpx.DigestAuth("Mufasa", "Circle of Life"), trust_env=False, verify=NO_TLS
+    )
     assert theirs.status_code == 200
     if algorithm != "SHA-256-sess":  # Requests has none.
         with requests.Session() as session:

@@ -15,7 +15,7 @@ from trilane.client._flow import cookies as cookies_of
 from trilane.client._flow.cookies import Cookies
 from trilane.client._flow.origins import parse
 
-from .recorder import Got, Recorder
+from .recorder import NO_TLS, Got, Recorder
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_what_is_sent_is_what_requests_and_httpx_send(
         for url in asked:
             session.get(url)
     by_requests = _sent(recorder.forget())
-    with httpx.Client(trust_env=False) as other:
+    with httpx.Client(trust_env=False, verify=NO_TLS) as other:
         for url in asked:
             other.get(url)
     assert _sent(recorder.forget()) == by_requests

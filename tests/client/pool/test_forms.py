@@ -19,7 +19,7 @@ from client.face import AnyClient, Each, MakeClient
 from trilane.client._flow.multipart import Multipart
 from trilane.client.errors import InvalidRequest
 
-from .recorder import Recorder
+from .recorder import NO_TLS, Recorder
 
 BLOCK = bytes(range(256)) * 4096
 
@@ -54,7 +54,7 @@ def test_params_are_as_requests_has_them(
 
 def test_params_and_base_url_of_the_client(make_client: MakeClient, recorder: Recorder) -> None:
     client = make_client(base_url=f"{recorder.base}/api/", params={"key": "k"})
-    with httpx.Client(base_url=f"{recorder.base}/api/", trust_env=False) as other:
+    with httpx.Client(base_url=f"{recorder.base}/api/", trust_env=False, verify=NO_TLS) as other:
         for url in ("users", "/users", "", "a/b", f"{recorder.other}/x", "?q=1", "a?u=http://b/"):
             other.get(url)
             client.get(url)

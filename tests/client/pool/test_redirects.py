@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import urllib.parse
+from collections.abc import Iterator
 
 import httpx
 import pytest
@@ -12,7 +13,7 @@ import requests
 from client.face import AnyClient, MakeClient
 from trilane.client import errors
 
-from .recorder import Got, Recorder
+from .recorder import NO_TLS, Got, Recorder
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 STATUSES = (301, 302, 303, 307, 308)
@@ -27,28 +28,43 @@ def _said(got: list[Got]) -> list[tuple[str, bytes, str | None]]:
     return [(each.method, each.body, each.field("content-type")) for each in got]
 
 
+@pytest.fixture(scope="module")
+def by_requests() -> Iterator[requests.Session]:
+    with requests.Session() as session:
+        session.trust_env = False
+        yield session
+
+
+@pytest.fixture(scope="module")
+def by_httpx() -> Iterator[httpx.Client]:
+    with httpx.Client(trust_env=False, follow_redirects=True, verify=NO_TLS) as other:
+        yield other
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("status", STATUSES)
 def test_methods_and_content_are_as_requests_and_httpx_have_them(
-    client: AnyClient, recorder: Recorder, status: int, method: str
+    client: AnyClient,
+    recorder: Recorder,
+    by_requests: requests.Session,
+    by_httpx: httpx.Client,
+    status: int,
+    method: str,
 ) -> None:
     url = recorder.redirect(status, "/end?a=1")
     content = b"content" if method not in {"GET", "HEAD"} else None
     fields = {"content-type": "text/x"} if content else {}
-    with requests.Session() as session:
-        session.trust_env = False
-        session.request(method, url, data=content, headers=fields, allow_redirects=True)
-    by_requests = _said(recorder.forget())
-    assert len(by_requests) == 2
-    with httpx.Client(trust_env=False, follow_redirects=True) as other:
-        other.request(method, url, content=content, headers=fields)
-    by_httpx = [each[:2] for each in _said(recorder.forget())]
+    by_requests.request(method, url, data=content, headers=fields, allow_redirects=True)
+    of_requests = _said(recorder.forget())
+    assert len(of_requests) == 2
+    by_httpx.request(method, url, content=content, headers=fields)
+    of_httpx = [each[:2] for each in _said(recorder.forget())]
     response = client.request(method, url, content=content, headers=fields)
     ours = _said(recorder.forget())
-    assert [each[:2] for each in ours] == by_httpx
-    assert [each[0] for each in ours] == [each[0] for each in by_requests]
+    assert [each[:2] for each in ours] == of_httpx
+    assert [each[0] for each in ours] == [each[0] for each in of_requests]
     if (status, method) not in {(301, each) for each in ("PUT", "PATCH", "DELETE", "OPTIONS")}:
-        assert ours == by_requests  # Which there keeps the method, and drops the content.
+        assert ours == of_requests  # Which there keeps the method, and drops the content.
     assert response.url == f"{recorder.base}/end?a=1"
     assert [each.status for each in response.history] == [status]
     assert response.history[0].content == (b"" if method == "HEAD" else b"elsewhere")
@@ -98,12 +114,14 @@ def test_a_file_is_sent_again_and_an_iterator_is_not(client: AnyClient, recorder
 
 
 @pytest.mark.parametrize("to", ["ftp://localhost/", "http://:1/", "http://a b/", "//[::1"])
-def test_a_location_that_is_none(client: AnyClient, recorder: Recorder, to: str) -> None:
+def test_a_location_that_is_none(
+    client: AnyClient, recorder: Recorder, by_httpx: httpx.Client, to: str
+) -> None:
     with pytest.raises(errors.RedirectError, match="cannot be followed"):
         client.get(recorder.redirect(302, to))
     # The other libraries refuse them too.
     with pytest.raises((requests.RequestException, httpx.HTTPError, httpx.InvalidURL)):
-        httpx.get(recorder.redirect(302, to), follow_redirects=True, trust_env=False)
+        by_httpx.get(recorder.redirect(302, to))
 
 
 @pytest.mark.parametrize(
@@ -111,11 +129,11 @@ def test_a_location_that_is_none(client: AnyClient, recorder: Recorder, to: str)
     "to",
     ["/end", "end", "//127.0.0.1:{port}/end", "http://127.0.0.1:{port}/end#part", "/end?x=Ã©"],
 )
-def test_locations_are_as_requests_has_them(client: AnyClient, recorder: Recorder, to: str) -> None:
+def test_locations_are_as_requests_has_them(
+    client: AnyClient, recorder: Recorder, by_requests: requests.Session, to: str
+) -> None:
     url = recorder.redirect(302, to.format(port=recorder.port))
-    with requests.Session() as session:
-        session.trust_env = False
-        session.get(url)
+    by_requests.get(url)
     theirs = [each.path for each in recorder.forget()]
     client.get(url)
     assert [each.path for each in recorder.forget()] == theirs
@@ -125,7 +143,9 @@ def _credentials(got: list[Got]) -> list[tuple[str | None, str | None]]:
     return [(each.field("authorization"), each.field("cookie")) for each in got]
 
 
-def test_credentials_stay_with_their_origin(make_client: MakeClient, recorder: Recorder) -> None:
+def test_credentials_stay_with_their_origin(
+    make_client: MakeClient, recorder: Recorder, by_httpx: httpx.Client
+) -> None:
     """`authorization` and `cookie` do not follow a redirect to another origin."""
     there = recorder.redirect(302, f"{recorder.base}/back", at=recorder.other)
     url = recorder.redirect(302, "/same?" + urllib.parse.urlencode({"x": "1"}))
@@ -137,8 +157,7 @@ def test_credentials_stay_with_their_origin(make_client: MakeClient, recorder: R
     client.get(recorder.redirect(302, there), headers=fields)
     ours = _credentials(recorder.forget())
     assert ours == [("Bearer secret", "own=1"), (None, None), (None, None)]
-    with httpx.Client(trust_env=False, follow_redirects=True) as other:
-        other.get(recorder.redirect(302, there), headers=fields)
+    by_httpx.get(recorder.redirect(302, there), headers=fields)
     assert _credentials(recorder.forget()) == ours
 
 

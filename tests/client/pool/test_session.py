@@ -21,7 +21,7 @@ from trilane.client._flow.links import links
 from trilane.client._flow.text import DefaultEncoding
 from trilane.client._flow.timeouts import Until
 
-from .recorder import Recorder
+from .recorder import NO_TLS, Recorder
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_raise_for_status(client: AnyClient, recorder: Recorder, status: int) ->
     with pytest.raises(requests.HTTPError):
         requests.get(url, timeout=60).raise_for_status()
     with pytest.raises(httpx.HTTPStatusError):
-        httpx.get(url, trust_env=False).raise_for_status()
+        httpx.get(url, trust_env=False, verify=NO_TLS).raise_for_status()
 
 
 def test_the_encoding_can_be_set(client: AnyClient, recorder: Recorder) -> None:
@@ -151,7 +151,7 @@ def test_links_are_as_requests_and_httpx_have_them(make_client: MakeClient, valu
     head = f"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nLink: {value}\r\n\r\n".encode()
     with chaos.serve(chaos.answer(head)) as server:
         found = make_client().get(server.base).links
-        assert found == httpx.get(server.base, trust_env=False).links
+        assert found == httpx.get(server.base, trust_env=False, verify=NO_TLS).links
         with requests.Session() as session:
             session.trust_env = False
             assert found == session.get(server.base).links

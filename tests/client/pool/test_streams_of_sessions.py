@@ -16,8 +16,6 @@ from websockets.http11 import Request, Response
 
 from client.face import MakeClient
 from client.waits import PATIENCE_S
-from peers import streams
-from peers.authority import Leaf
 from peers.process import HOST
 from peers.streams import Streams
 from trilane.client import AsyncClient, Timeouts
@@ -25,10 +23,9 @@ from trilane.client import AsyncClient, Timeouts
 VERSIONS = ("h1", "h2", "h3")
 
 
-@pytest.fixture(scope="module")
-def peer(tmp_path_factory: pytest.TempPathFactory, leaf: Leaf) -> Iterator[Streams]:
-    with streams.serving(tmp_path_factory.mktemp("streams"), leaf) as running:
-        yield running
+@pytest.fixture
+def peer(streaming: Streams) -> Streams:
+    return streaming
 
 
 @contextmanager

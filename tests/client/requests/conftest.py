@@ -5,23 +5,40 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import requests
 
+from peers.peer import Peer
+from peers.running import Peers
 from trilane.client.requests import TrilaneAdapter
-from trilane.lab.targets.servers import Server, embedded
 
 MakeSession = Callable[..., requests.Session]
 
 
+class Server(NamedTuple):
+    """Where an embedded server is, by its address."""
+
+    https: str
+    http: str
+    cacert: str
+
+
+def _of(peer: Peer) -> Server:
+    https = peer.bases["h2"].replace("localhost", "127.0.0.1")
+    return Server(https, peer.bases["h1"], str(peer.ca))
+
+
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    # It stands for servers of any name.
-    flags = ("--allow-host", "*")
-    state = tmp_path_factory.mktemp("state")
-    with embedded(threads=1, cpus=None, state=state, flags=flags) as running:
-        yield running
+def server(peers: Peers) -> Server:
+    return _of(peers["embedded"])
+
+
+@pytest.fixture(scope="session")
+def stranger(peers: Peers) -> Server:
+    """A server with an authority of its own."""
+    return _of(peers["embedded stranger"])
 
 
 @pytest.fixture

@@ -96,11 +96,13 @@ PARTS: tuple[tuple[str, ...], ...] = (
     ("tests/test_requests.py", "--deselect", TIMEOUTS),
     ("tests", "--ignore", "tests/test_requests.py"),
 )
-# What stays in `make test`: sessions with httpbin, and servers of the cases' own. Those with a
-# proxy of the environment do not: each waits five seconds where httpbin.org cannot be looked up.
+# What stays in `make test`: sessions with httpbin, and two of the cases with servers of their own,
+# which take a second each. Those with a proxy of the environment do not stay: each waits five
+# seconds where httpbin.org cannot be looked up.
 FEW: tuple[tuple[str, ...], ...] = (
     (
-        *("tests/test_lowlevel.py", "tests/test_requests.py::TestRequests"),
+        *(f"tests/test_lowlevel.py::test_chunked_{what}" for what in ("upload", "encoding_error")),
+        "tests/test_requests.py::TestRequests",
         *("-k", "redirect or post or stream or auth or chunked"),
     ),
 )

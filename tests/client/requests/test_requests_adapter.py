@@ -15,7 +15,8 @@ import pytest
 import requests
 
 from trilane.client.requests import TrilaneAdapter
-from trilane.lab.targets.servers import Server
+
+from .conftest import Server
 
 MakeSession = Callable[..., requests.Session]
 NUMBERS = {"h1": 11, "h2": 20, "h3": 30}

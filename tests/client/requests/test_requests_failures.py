@@ -20,7 +20,8 @@ from urllib3 import Retry
 from urllib3.exceptions import InsecureRequestWarning
 
 from client.waits import PATIENCE_S
-from trilane.lab.targets.servers import Server, embedded
+
+from .conftest import Server
 
 MakeSession = Callable[..., requests.Session]
 
@@ -76,20 +77,18 @@ def answering(*answers: bytes, hold: bool = False) -> Iterator[str]:
 
 
 def test_a_server_that_is_not_trusted(
-    make_session: MakeSession, server: Server, version: str, tmp_path: Path
+    make_session: MakeSession, server: Server, stranger: Server, version: str
 ) -> None:
-    with embedded(threads=1, cpus=None, state=tmp_path / "state") as stranger:
-        with pytest.raises(exceptions.SSLError, match=r"(?i)certificate|issuer"):
-            make_session(version).get(f"{stranger.https}/hello", timeout=PATIENCE_S)
-        with pytest.raises(exceptions.SSLError):
-            make_session(version).get(f"{server.https}/hello", verify=stranger.cacert)
-        session = make_session(version)
-        with pytest.warns(InsecureRequestWarning, match="Unverified HTTPS request"):
-            assert session.get(f"{stranger.https}/hello", verify=False).ok
-        # What was allowed once is not allowed for ever.
-        with pytest.raises(exceptions.SSLError):
-            session.get(f"{stranger.https}/hello")
-        session.close()
+    with pytest.raises(exceptions.SSLError, match=r"(?i)certificate|issuer"):
+        make_session(version).get(f"{stranger.https}/hello", timeout=PATIENCE_S)
+    with pytest.raises(exceptions.SSLError):
+        make_session(version).get(f"{server.https}/hello", verify=stranger.cacert)
+    session = make_session(version)
+    with pytest.warns(InsecureRequestWarning, match="Unverified HTTPS request"):
+        assert session.get(f"{stranger.https}/hello", verify=False).ok
+    # What was allowed once is not allowed for ever.
+    with pytest.raises(exceptions.SSLError):
+        session.get(f"{stranger.https}/hello")
 
 
 def test_authorities_that_are_not_there(make_session: MakeSession, server: Server) -> None:

@@ -18,7 +18,8 @@ from requests import exceptions
 from client.waits import PATIENCE_S
 from peers.authority import Leaf
 from peers.pproxy import Proxy as Foreign
-from trilane.lab.targets.servers import Server, embedded
+
+from .conftest import Server
 
 MakeSession = Callable[..., requests.Session]
 
@@ -163,13 +164,9 @@ def test_a_proxy_that_is_not_there(make_session: MakeSession, server: Server, sc
 
 
 def test_certificates_count_behind_a_proxy_too(
-    make_session: MakeSession, proxy: Proxy, tmp_path_factory: pytest.TempPathFactory
+    make_session: MakeSession, proxy: Proxy, stranger: Server
 ) -> None:
-    folder = tmp_path_factory.mktemp("stranger")
-    with (
-        embedded(threads=1, cpus=None, state=folder) as stranger,
-        pytest.raises(exceptions.SSLError),
-    ):
+    with pytest.raises(exceptions.SSLError):
         make_session().get(f"{stranger.https}/hello", proxies={"https": proxy.url()})
 
 

@@ -11,12 +11,13 @@ import pytest
 import requests
 
 from client.waits import PATIENCE_S
-from trilane.lab.targets.servers import Server
+
+from .conftest import Server
 
 MakeSession = Callable[..., requests.Session]
 
-THREADS = 32
-EACH = 25
+THREADS = 16
+EACH = 10
 
 
 def together(work: Callable[[int], set[str]], threads: int) -> list[set[str]]:

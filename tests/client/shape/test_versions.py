@@ -25,9 +25,8 @@ def content(size: int) -> bytes:
 
 @pytest.mark.parametrize(
     ("name", "listener"),
-    [(name, one) for name in ("nginx", "gonet") for one in ("h1", "h1s", "h2", "h2c")]
-    + [(name, one) for name in ("caddy", "hypercorn") for one in ("h1", "h1s", "h2", "h3")]
-    + [("nghttpd", "h2"), ("embedded", "h3")],
+    [("nginx", "h1s"), ("gonet", "h2c"), ("nghttpd", "h2")]
+    + [(name, one) for name in ("caddy", "hypercorn") for one in ("h1", "h3")],
 )
 def test_other_peoples_servers_answer(name: str, listener: str, connect: Connect) -> None:
     if (name, listener) == ("nginx", "h1s"):
@@ -151,29 +150,13 @@ def test_content_comes_back(kind: str, embedded: HTTPConnection) -> None:
     assert (response.status, response.read()) == (200, expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "listener"), [("hypercorn", "h1s"), ("hypercorn", "h2"), ("hypercorn", "h3")]
-)
-def test_uploads_of_any_size(name: str, listener: str, connect: Connect) -> None:
-    connection = connect(name, listener)
-    block = content(1 << 20)
-    connection.request("POST", "/echo", (block for _ in range(8)))
-    response = connection.getresponse()
-    for _ in range(8):
-        assert response.read(1 << 20) == block
-    assert response.read() == b""
-
-
 # More than the native part keeps for a thread that sends.
 MANY_MIB = 80
 
 
-@pytest.mark.parametrize("listener", ["h1", "h2", "h3"])
 @pytest.mark.parametrize("how", ["blocks", "one block", "send"])
-def test_an_upload_is_not_held_up_by_its_own_answer(
-    listener: str, how: str, connect: Connect
-) -> None:
-    connection = connect("embedded", listener)
+def test_an_upload_is_not_held_up_by_its_own_answer(how: str, connect: Connect) -> None:
+    connection = connect("embedded", "h1")
     block = content(1 << 20)
     if how == "send":
         connection.putrequest("POST", "/echo")
@@ -274,8 +257,8 @@ def test_fields_are_case_insensitive(embedded: HTTPConnection) -> None:
 
 def test_a_head_that_comes_late_can_be_waited_for_again(embedded: HTTPConnection) -> None:
     embedded.connect()
-    embedded.sock.settimeout(0.1)
-    ident = embedded.request("GET", "/delay/1s")
+    embedded.sock.settimeout(0.05)
+    ident = embedded.request("GET", "/delay/400ms")
     with pytest.raises(TimeoutError):
         embedded.get_response(ident)
     embedded.sock.settimeout(PATIENCE_S)
@@ -301,7 +284,7 @@ def test_threads_share_a_connection(embedded: HTTPConnection) -> None:
     wrong: list[object] = []
 
     def work(number: int) -> None:
-        for turn in range(20):
+        for turn in range(8):
             size = number * 100 + turn
             ident = embedded.request("GET", f"/bytes/{size}")
             length = len(embedded.get_response(ident).read())

@@ -10,18 +10,15 @@ import contextlib
 import faulthandler
 import itertools
 import os
-import socket
 import sys
 import threading
-import warnings
 from collections.abc import Callable
 
 from client.waits import asleep
 from trilane import _core
-from trilane.client import Client, HTTPConnection, errors
+from trilane.client import HTTPConnection, errors
 
 HOST = "127.0.0.1"
-TLS = _core.Tls(insecure=True)
 WAIT_S = 60.0
 
 
@@ -37,65 +34,11 @@ def connect(port: int, version: str = "h1") -> _core.Connection:
 # Waits that Ctrl-C ends. The server takes everything and says nothing.
 
 
-def connecting_tls(port: int) -> None:
-    say("ready")
-    _core.connect(HOST, port, tls=TLS)
-
-
-def connecting_quic(port: int) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as hole:
-        hole.bind((HOST, 0))
-        say("ready")
-        _core.connect(HOST, hole.getsockname()[1], versions=("h3",), tls=TLS)
-
-
-def connecting_tcp(_port: int) -> None:
-    with socket.socket() as listener:
-        listener.bind((HOST, 0))
-        listener.listen(0)
-        fillers = [socket.socket() for _ in range(4)]
-        for filler in fillers:
-            filler.setblocking(False)
-            filler.connect_ex(listener.getsockname())
-        say("ready")
-        _core.connect(HOST, listener.getsockname()[1], tls=TLS)
-
-
-def head(port: int) -> None:
-    exchange = connect(port).submit("GET", "/", [])
-    say("ready")
-    exchange.head()
-
-
-def head_h2(port: int) -> None:
-    exchange = connect(port, "h2").submit("GET", "/", [])
-    say("ready")
-    exchange.head()
-
-
-def write(port: int) -> None:
-    exchange = connect(port).submit("POST", "/", [], streaming=True)
-    say("ready")
-    exchange.write(bytes(64 << 20))
-
-
-def informational(port: int) -> None:
-    exchange = connect(port).submit("POST", "/", [("expect", "100-continue")], streaming=True)
-    say("ready")
-    exchange.wait_informational()
-
-
 def http_connection(port: int) -> None:
     connection = HTTPConnection(HOST, port, timeout=None)
     connection.request("GET", "/")
     say("ready")
     connection.get_response()
-
-
-def client(port: int) -> None:
-    with Client(timeout=None) as made:
-        say("ready")
-        made.get(f"http://{HOST}:{port}/")
 
 
 def follower(port: int) -> None:
@@ -108,35 +51,6 @@ def follower(port: int) -> None:
     second = connection.submit("GET", "/", [])
     say("ready")
     second.head()
-
-
-# The server answers heads, and never ends the content.
-
-
-def read(port: int) -> None:
-    exchange = connect(port).submit("GET", "/", [])
-    exchange.head()
-    say("ready")
-    exchange.read()
-
-
-def readinto(port: int) -> None:
-    exchange = connect(port).submit("GET", "/", [])
-    exchange.head()
-    exchange.read(5)
-    say("ready")
-    exchange.readinto(bytearray(10))
-
-
-def goes_on_after_interrupt(port: int) -> None:
-    """What was waited for can be waited for again."""
-    exchange = connect(port).submit("GET", "/", [])
-    exchange.head()
-    say("ready")
-    try:
-        exchange.read(100)
-    except KeyboardInterrupt:
-        say(exchange.read(5, WAIT_S).decode())
 
 
 # The end of the interpreter.
@@ -184,16 +98,6 @@ def exit_with_busy_threads(port: int) -> None:
     say("ready")
 
 
-def exit_with_client(port: int) -> None:
-    warnings.simplefilter("ignore")
-    made = Client(timeout=None)
-    thread = threading.Thread(target=made.get, args=(f"http://{HOST}:{port}/",), daemon=True)
-    thread.start()
-    asleep(os.getpid(), thread.native_id)
-    globals()["kept"] = made
-    say("ready")
-
-
 # Forks. The server answers /hello.
 
 
@@ -234,7 +138,7 @@ def fork_while_busy(port: int) -> None:
         _several(own)
         own.close()
 
-    for _ in range(15):
+    for _ in range(5):
         _in_child(in_child)
     stop.set()
     for thread in threads:
@@ -270,23 +174,6 @@ def fork_and_drop(port: int) -> None:
     _in_child(uses)
     assert exchange.read(timeout=WAIT_S) == b"hello world"
     _several(shared)
-    say("done")
-
-
-def fork_with_client(port: int) -> None:
-    """A `Client` of the parent works in its child, on connections of the child's own."""
-    made = Client(versions=("h2",), timeout=WAIT_S)
-    url = f"http://{HOST}:{port}/hello"
-    assert made.get(url).content == b"hello world"
-
-    def in_child() -> None:
-        for _ in range(10):
-            assert made.get(url).content == b"hello world"
-
-    for _ in range(3):
-        _in_child(in_child)
-        assert made.get(url).content == b"hello world"
-    made.close()
     say("done")
 
 

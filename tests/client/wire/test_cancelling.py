@@ -17,7 +17,7 @@ from trilane.client import errors
 from .memory import descriptors, little_memory, resident_kib
 from .opening import WAIT_S, Opener, fetch, get, in_threads
 
-SHARED = [("gonet", "h2"), ("nghttpd", "h2"), ("caddy", "h3")]
+SHARED = [("nghttpd", "h2"), ("caddy", "h3")]
 # Bytes of content. A small response comes to its end though nobody reads it, a large one does not.
 SMALL, LARGE = 128 << 10, 1 << 20
 
@@ -80,7 +80,7 @@ def test_one_stream_is_cancelled(
 ) -> None:
     connection = opener.peer(peers[name], listener)
     other = get(connection, "/bytes/131072")
-    for _ in range(20):
+    for _ in range(5):
         exchange = state(connection)
         ended = exchange.complete
         exchange.cancel()
@@ -162,9 +162,7 @@ def test_closing_ends_everything(peers: Peers, opener: Opener, name: str, listen
         get(connection, "/hello")
 
 
-@pytest.mark.parametrize(
-    ("name", "listener"), [("nginx", "h1"), ("nginx", "h2"), ("nghttpd-plain", "h2c")]
-)
+@pytest.mark.parametrize(("name", "listener"), [("nginx", "h1"), ("nghttpd-plain", "h2c")])
 def test_thousands_of_requests_leave_nothing(
     peers: Peers, opener: Opener, name: str, listener: str
 ) -> None:
@@ -181,8 +179,8 @@ def test_thousands_of_requests_leave_nothing(
     gc.collect()
     before, open_before = resident_kib(), descriptors()
     with little_memory(16):
-        requests(4_000)
-    assert resident_kib() - before < 8 * 1024
+        requests(3_000)
+    assert resident_kib() - before < 6 * 1024
     assert descriptors() == open_before
 
 
@@ -192,9 +190,9 @@ def test_large_responses_that_nobody_reads_leave_nothing(
 ) -> None:
     connection = opener.peer(peers[name], listener)
     fetch(connection, "/hello")
-    with little_memory(32):
+    with little_memory(16):
         # Fewer than the thousand resets that nghttpd takes at once.
-        for _ in range(100):
+        for _ in range(60):
             several = [get(connection, "/bytes/131072") for _ in range(4)]
             several[0].head(WAIT_S)
             several[1].read(1, WAIT_S)
@@ -220,9 +218,8 @@ def test_connections_that_are_dropped_leave_nothing(
 
     connect()
     before = descriptors()
-    with little_memory(32):
-        for _ in range(50):
-            connect()
+    for _ in range(10):
+        connect()
     assert descriptors() <= before
 
 
@@ -230,7 +227,7 @@ def test_threads_cancel_at_random_moments(peers: Peers, opener: Opener) -> None:
     connection = opener.peer(peers["nghttpd"], "h2")
 
     def work(index: int) -> None:
-        for turn in range(40):
+        for turn in range(14):
             exchange = STATES[(index + turn) % len(STATES)](connection)
             if turn % 2:
                 exchange.cancel()

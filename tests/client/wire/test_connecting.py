@@ -13,19 +13,19 @@ import pytest
 
 from peers import caddy, gonet, nginx
 from peers.authority import Authority, Leaf
-from peers.chaos import serve, silent, tls_alert
+from peers.chaos import serve, tls_alert
 from peers.h2_chaos import _PREFACE as PREFACE
 from peers.peer import Peer
-from peers.process import HOST, free_port
+from peers.process import HOST
 from peers.running import Peers
 from trilane import _core
 from trilane.client import errors
 
 from .memory import descriptors
-from .opening import WAIT_S, Opener, fetch, get, trusting
+from .opening import WAIT_S, Opener, fetch, get
 
 Own = Callable[[Callable[[Path], Peer]], Peer]
-SHORT_S = 0.4
+SHORT_S = 0.2
 
 
 @pytest.fixture(autouse=True)
@@ -47,31 +47,6 @@ def context(leaf: Leaf, *protocols: str) -> ssl.SSLContext:
     return made
 
 
-@contextlib.contextmanager
-def black_hole(port: int = 0) -> Iterator[int]:
-    """A UDP port that takes everything and answers nothing."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as hole:
-        hole.bind((HOST, port))
-        yield hole.getsockname()[1]
-
-
-@pytest.mark.parametrize("version", ["h1", "h2", "h3"])
-def test_nobody_listens(tls: _core.Tls, version: str) -> None:
-    with pytest.raises(errors.ConnectFailed) as caught:
-        _core.connect(HOST, free_port(), versions=(version,), tls=tls, timeout=WAIT_S)
-    assert isinstance(caught.value, errors.ConnectionRefused)
-    assert isinstance(caught.value, ConnectionRefusedError)
-    assert caught.value.stream_id is None
-
-
-@pytest.mark.parametrize("version", ["h1", "h3"])
-def test_a_name_that_nobody_has(tls: _core.Tls, version: str) -> None:
-    with pytest.raises(errors.ResolveError) as caught:
-        _core.connect("nobody.invalid", 443, versions=(version,), tls=tls, timeout=WAIT_S)
-    assert isinstance(caught.value, socket.gaierror)
-    assert "nobody.invalid" in str(caught.value)
-
-
 def test_a_port_whose_queue_is_full(tls: _core.Tls) -> None:
     with socket.socket() as listener, contextlib.ExitStack() as stack:
         listener.bind((HOST, 0))
@@ -85,23 +60,12 @@ def test_a_port_whose_queue_is_full(tls: _core.Tls) -> None:
         assert isinstance(caught.value, TimeoutError)
 
 
-@pytest.mark.parametrize("version", ["h1", "h2"])
-def test_a_server_that_is_silent_in_the_handshake(tls: _core.Tls, version: str) -> None:
-    with serve(silent) as chaos, pytest.raises(errors.ConnectTimeout):
-        _core.connect("localhost", chaos.port, versions=(version,), tls=tls, timeout=SHORT_S)
-
-
 def test_a_udp_black_hole(tls: _core.Tls) -> None:
-    with black_hole() as port, pytest.raises(errors.ConnectTimeout):
-        _core.connect("localhost", port, versions=("h3",), tls=tls, timeout=SHORT_S)
-
-
-def test_a_udp_black_hole_beside_tcp(peers: Peers, opener: Opener) -> None:
-    base = peers["nginx"].bases["h2"]
-    with black_hole(int(base.rpartition(":")[2])):
-        connection = opener.url(base, "h3", "h2", "h1")
-        assert connection.version == "h2"
-        assert fetch(connection, "/hello") == (200, b"hello world")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as hole:
+        hole.bind((HOST, 0))
+        port = hole.getsockname()[1]
+        with pytest.raises(errors.ConnectTimeout):
+            _core.connect("localhost", port, versions=("h3",), tls=tls, timeout=SHORT_S)
 
 
 def test_tcp_alone_where_three_versions_are_asked_for(peers: Peers, opener: Opener) -> None:
@@ -109,38 +73,19 @@ def test_tcp_alone_where_three_versions_are_asked_for(peers: Peers, opener: Open
     assert connection.version == "h2"
 
 
-def test_quic_wins_where_it_is_there(peers: Peers, opener: Opener) -> None:
-    connection = opener.url(peers["caddy"].bases["h3"], "h1", "h2", "h3")
-    assert connection.version == "h3"
-    assert fetch(connection, "/hello") == (200, b"hello world")
-
-
-@pytest.mark.parametrize("version", ["h2", "h3"])
-@pytest.mark.parametrize("which", ["expired", "wrong_name", "untrusted"])
-def test_a_certificate_that_is_not_accepted(
-    own: Own, authority: Authority, tmp_path: Path, which: str, version: str
-) -> None:
-
-    tls = trusting(authority.ca)
-    leaf = authority.local() if which == "untrusted" else getattr(authority, which)()
-    if which == "untrusted":
-        tls = trusting(Authority(tmp_path / "other").ca)
-    peer = own(lambda folder: caddy.start(folder, leaf))
+def test_a_certificate_that_has_expired(own: Own, authority: Authority, tls: _core.Tls) -> None:
+    peer = own(lambda folder: caddy.start(folder, authority.expired()))
     port = int(peer.bases["h3"].rpartition(":")[2])
-    with pytest.raises(errors.TLSError) as caught:
-        _core.connect("localhost", port, versions=(version,), tls=tls, timeout=WAIT_S)
-    assert isinstance(caught.value, ssl.SSLError)
-    words = {"expired": "expired", "wrong_name": "localhost", "untrusted": "authority"}
-    assert words[which] in str(caught.value)
-    if which == "wrong_name":
-        # Caddy has no certificate for the name that is asked for.
-        return
-    trusting_all = _core.Tls(insecure=True)
-    connection = _core.connect(
-        "localhost", port, versions=(version,), tls=trusting_all, timeout=WAIT_S
-    )
-    assert fetch(connection, "/hello") == (200, b"hello world")
-    connection.close()
+    for version in ("h2", "h3"):
+        with pytest.raises(errors.TLSError, match="expired") as caught:
+            _core.connect("localhost", port, versions=(version,), tls=tls, timeout=WAIT_S)
+        assert isinstance(caught.value, ssl.SSLError)
+        trusting_all = _core.Tls(insecure=True)
+        connection = _core.connect(
+            "localhost", port, versions=(version,), tls=trusting_all, timeout=WAIT_S
+        )
+        assert fetch(connection, "/hello") == (200, b"hello world")
+        connection.close()
 
 
 def test_a_name_other_than_the_host(peers: Peers, tls: _core.Tls) -> None:
@@ -296,25 +241,3 @@ def test_sessions_are_resumed(peers: Peers, tls: _core.Tls, opener: Opener) -> N
         assert info["certificates"]
         connection.close()
     assert resumed[-1] is True
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"versions": ()},
-        {"versions": ("h4",)},
-        {"versions": ("h3",), "scheme": "http"},
-        {"scheme": "ftp"},
-        {"timeout": -1.0},
-        {"port": 70000},
-        {"port": 0},
-        {"host": ""},
-        {"host": "a b"},
-        {"host": "a\0b"},
-        {"server_name": "not a name"},
-    ],
-)
-def test_impossible_arguments(tls: _core.Tls, wrong: dict[str, object]) -> None:
-    arguments: dict[str, object] = {"host": "localhost", "port": 1, "tls": tls, "timeout": 1.0}
-    with pytest.raises((errors.InvalidRequest, errors.ConnectFailed, OverflowError, ValueError)):
-        _core.connect(**{**arguments, **wrong})  # type: ignore[call-overload]

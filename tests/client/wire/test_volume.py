@@ -22,7 +22,8 @@ from trilane.client import errors
 from .memory import little_memory
 from .opening import WAIT_S, Opener, fetch, get, in_threads
 
-LARGE = 100 << 20
+# More than twice what a large transfer may take.
+LARGE, LITTLE_MIB = 40 << 20, 16
 PIECE = 1 << 20
 Own = Callable[[Callable[[Path], Peer]], Peer]
 
@@ -39,10 +40,10 @@ def _checked(exchange: _core.Exchange, length: int) -> None:
     assert taken == length
 
 
-@pytest.mark.parametrize("listener", ["h1", "h1s", "h2", "h2c"])
+@pytest.mark.parametrize("listener", ["h1", "h2"])
 def test_large_download_in_little_memory(peers: Peers, opener: Opener, listener: str) -> None:
     connection = opener.peer(peers["gonet"], listener)
-    with little_memory():
+    with little_memory(LITTLE_MIB):
         exchange = get(connection, f"/bytes/{LARGE}")
         assert exchange.head(WAIT_S) == 200
         _checked(exchange, LARGE)
@@ -50,11 +51,11 @@ def test_large_download_in_little_memory(peers: Peers, opener: Opener, listener:
     assert fetch(connection, "/hello") == (200, b"hello world")
 
 
-@pytest.mark.parametrize("listener", ["h1s", "h2", "h2c"])
+@pytest.mark.parametrize("listener", ["h1s", "h2c"])
 def test_large_upload_in_little_memory(peers: Peers, opener: Opener, listener: str) -> None:
     connection = opener.peer(peers["gonet"], listener)
     piece = bytes(range(256)) * (PIECE // 256)
-    with little_memory():
+    with little_memory(LITTLE_MIB):
         exchange = connection.submit("POST", "/echo", [], streaming=True)
         checksum = 0
         for _ in range(LARGE // PIECE):
@@ -84,28 +85,30 @@ def test_large_download_over_quic(peers: Peers, opener: Opener) -> None:
     peer = peers["caddy"]
     content = bytes(index * 31 % 251 for index in range(1 << 16)) * (LARGE >> 16)
     (peer.process.log.parent / "htdocs" / "large").write_bytes(content)
-    exchange = get(opener.peer(peer, "h3"), "/large")
-    assert exchange.head(WAIT_S) == 200
-    assert exchange.content_length == LARGE
+    connection = opener.peer(peer, "h3")
     checksum = 0
-    while piece := exchange.read(PIECE, WAIT_S):
-        checksum = zlib.crc32(piece, checksum)
+    with little_memory(LITTLE_MIB):
+        exchange = get(connection, "/large")
+        assert exchange.head(WAIT_S) == 200
+        assert exchange.content_length == LARGE
+        while piece := exchange.read(PIECE, WAIT_S):
+            checksum = zlib.crc32(piece, checksum)
     assert checksum == zlib.crc32(content)
 
 
-@pytest.mark.parametrize(("name", "listener"), [("gonet", "h2"), ("caddy", "h3"), ("caddy", "h2")])
+@pytest.mark.parametrize(("name", "listener"), [("gonet", "h2"), ("caddy", "h3")])
 def test_nobody_waits_for_a_slow_reader(
     peers: Peers, opener: Opener, name: str, listener: str
 ) -> None:
     peer = peers[name]
-    length = 32 << 20
+    length = 8 << 20
     block = bytes(index % 251 for index in range(4096))
     if name == "caddy":
         (peer.process.log.parent / "htdocs" / "slow").write_bytes(block * (length >> 12))
     target = "/slow" if name == "caddy" else f"/bytes/{length}"
     connection = opener.peer(peer, listener)
     slow = [get(connection, target) for _ in range(4)]
-    for _ in range(200):
+    for _ in range(50):
         assert fetch(connection, "/hello") == (200, b"hello world")
     for exchange in slow:
         assert exchange.head(WAIT_S) == 200
@@ -148,15 +151,13 @@ def test_a_thousand_streams_at_once(own: Own, opener: Opener, authority: Authori
     assert (connection.outstanding, connection.capacity) == (0, 1000)
 
 
-@pytest.mark.parametrize(
-    ("name", "listener"), [("nginx", "h2"), ("gonet", "h2"), ("caddy", "h3"), ("nghttpd", "h2")]
-)
+@pytest.mark.parametrize(("name", "listener"), [("nginx", "h2"), ("caddy", "h3")])
 def test_threads_share_a_connection(peers: Peers, opener: Opener, name: str, listener: str) -> None:
     connection = opener.peer(peers[name], listener)
     fetch(connection, "/hello")
 
     def work(index: int) -> None:
-        for turn in range(25):
+        for turn in range(10):
             target, length = ("/bytes/16384", 16384) if (index + turn) % 2 else ("/hello", 11)
             status, content = fetch(connection, target)
             assert (status, len(content)) == (200, length)
@@ -194,7 +195,7 @@ def test_a_window_that_never_opens_stops_one_upload_only(opener: Opener) -> None
         connection = opener.chaos(chaos, "h2")
         upload = connection.submit("POST", "/", [], streaming=True)
         with pytest.raises(errors.WriteTimeout) as caught:
-            upload.write(bytes(1 << 20), 0.3)
+            upload.write(bytes(1 << 20), 0.1)
         assert caught.value.stream_id == 1
         assert fetch(connection, "/") == (200, b"hello world")
         assert upload.upload_open
@@ -228,7 +229,7 @@ def test_a_server_that_does_not_read_stops_the_writer(opener: Opener, version: s
     with little_memory(), serve(silent) as chaos:
         upload = opener.chaos(chaos, version).submit("POST", "/", [], streaming=True)
         with pytest.raises(errors.WriteTimeout):
-            upload.write(bytes(100 * PIECE), 0.3)
+            upload.write(bytes(100 * PIECE), 0.1)
         # It may be asked again, and says the same.
         with pytest.raises(errors.WriteTimeout):
             upload.write(bytes(PIECE), 0.1)
