@@ -24,9 +24,11 @@ def streams(listener: str) -> list[str]:
 def test_exactly_as_many_as_asked(peers: Peers, listener: str) -> None:
     peer = peers["embedded"]
     arguments = ["-c", "5", *streams(listener), "-t", "2", "-n", "101", "-k"]
-    requests = load(flag(listener), *arguments, peer.url(listener)).good["requests"]
+    report = load(flag(listener), *arguments, peer.url(listener)).good
+    requests = report["requests"]
     assert requests["started"] == requests["ok"] == 101
     assert requests["abandoned"] == 0
+    assert report["rate"]["sent_per_s"] is None
 
 
 def test_a_rate_is_kept(peers: Peers) -> None:
@@ -37,7 +39,6 @@ def test_a_rate_is_kept(peers: Peers) -> None:
     assert report["requests"]["ok"] == 300
     # The last request is due 299 ms after the first; no machine is too slow to be too fast.
     assert report["rate"]["window_s"] >= 0.298
-    assert report["rate"]["sent_per_s"] == pytest.approx(300 / report["rate"]["window_s"])
     assert report["latency"]["late"]["count"] == report["latency"]["queued"]["count"] == 300
     assert report["latency"]["response"]["max"] >= report["latency"]["service"]["min"]
 

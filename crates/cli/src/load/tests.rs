@@ -272,9 +272,6 @@ fn what_is_about_quic_and_tls_is_for_them_alone() {
                 "--tls 1.2 --ciphers TLS_AES_128_GCM_SHA256",
                 "--ciphers: none of these cipher suites is of the version of TLS",
             ),
-            ("--early-data --h2 -X POST", "leave --early-data out"),
-            ("--early-data --h2 --resume off", "type --resume on"),
-            ("--early-data", "type --h1, --h2 or --h3"),
             ("--discard-bodies --h1", "HTTP/1.1 without TLS"),
             ("--cert client.pem", "--key"),
         ],
@@ -283,7 +280,7 @@ fn what_is_about_quic_and_tls_is_for_them_alone() {
 }
 
 #[test]
-fn what_means_one_origin_is_refused_with_several() {
+fn several_origins_have_one_version_and_a_rate_for_all() {
     check([
         (
             &["http://a/", "https://b/"][..],
@@ -291,22 +288,9 @@ fn what_means_one_origin_is_refused_with_several() {
         ),
         (&["--h2", "https://a/", "http://b/"], "--h2 needs TLS"),
         (
-            &["--rate-per-connection", "1", "http://a/", "http://b/"],
-            "type -R for all together",
-        ),
-        (
             &["--stages-in-flight", "1s:5", "http://a/", "http://b/"],
             "run load once for each",
         ),
-        (
-            &["--sni", "x", "https://a/", "https://b/"],
-            "leave --sni out",
-        ),
-        (
-            &["-H", "Host: x", "http://a/", "http://a:81/"],
-            "-H Host with requests to several origins",
-        ),
-        (&["-c", "900k", "http://a/", "http://b/"], "lower -c"),
     ]);
 }
 
