@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import pytest
 
 from peers.grpc_schema import FILE, PROTO, SERVICE
 from peers.peer import Peer
 
 from .loading import Report, Run, flag, load
-
-if TYPE_CHECKING:
-    from peers.running import Peers
 
 PROTO_FLAGS = ("--proto", str(PROTO / FILE), "--proto-path", str(PROTO))
 LISTENERS = {
@@ -24,6 +22,10 @@ LISTENERS = {
 }
 PAIRS = [(name, listener) for name, listeners in LISTENERS.items() for listener in listeners]
 PAIR_IDS = [f"{name}-{listener}" for name, listener in PAIRS]
+# For what the engine decides, whatever the server: somebody else's over TCP, ours over QUIC.
+each_version = pytest.mark.parametrize(
+    ("name", "listener"), [("grpc-go", "h2c"), ("embedded", "h3")], ids=["h2c", "h3"]
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,6 @@ LOOK_UP = Calling(
     3,
 )
 KINDS = (UNARY, WATCH, IMPORT, LOOK_UP)
-KIND_IDS = [calling.kind for calling in KINDS]
 
 
 def grpc(
@@ -90,16 +91,6 @@ def command(
         *("--grpc", calling.name, "-b", calling.body if body is None else body, *source),
         *(flag(listener), *trust, *arguments, peer.bases[listener]),
     ]
-
-
-def succeed(
-    peers: Peers, name: str, listener: str, calling: Calling, count: int, *arguments: str
-) -> Report:
-    """`count` calls that must all go well, their books checked."""
-    run = grpc(peers[name], listener, calling, "-n", str(count), "-c", "2", "-m", "4", *arguments)
-    report = run.good
-    check_good(report, listener, calling, count)
-    return report
 
 
 def check_good(report: Report, listener: str, calling: Calling, count: int) -> None:

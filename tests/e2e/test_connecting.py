@@ -100,9 +100,3 @@ def test_connections_begin_at_a_rate() -> None:
         run = running.wait()
     assert run.checked["connections"]["open_at_most"] == 4
     assert begun[3] - before >= 3 / 20 - GRAIN_S
-
-
-def test_no_handshake_at_all_is_wrong_use() -> None:
-    run = load("--connect-parallel", "0", "-n", "1", "http://127.0.0.1:1/")
-    assert run.code == 2
-    assert "type --connect-parallel 8" in run.message

@@ -17,11 +17,11 @@ _BYTES = 131_072
 @pytest.mark.parametrize("name", ["embedded", "nginx"])
 def test_lengths_are_checked_and_counted(peers: Peers, name: str) -> None:
     url = peers[name].url("h1").replace("/hello", f"/bytes/{_BYTES}")
-    shape = ["-c", "4", "-n", "200", "--discard-bodies"]
+    shape = ["-c", "4", "-n", "40", "--discard-bodies"]
     report = load("--h1", *shape, url).good
-    assert report["requests"]["ok"] == 200
-    assert report["bytes"]["body_received"] == 200 * _BYTES
-    assert report["bytes"]["received"] > 200 * _BYTES
+    assert report["requests"]["ok"] == 40
+    assert report["bytes"]["body_received"] == 40 * _BYTES
+    assert report["bytes"]["received"] > 40 * _BYTES
     # Those of the first responses were read, and are known.
     assert report["target"]["body"]["bytes"] == _BYTES
     assert report["plan"]["asked"]["discard_bodies"] is True
@@ -50,22 +50,3 @@ def test_a_body_cut_short_is_a_failure() -> None:
     assert (requests["ok"], requests["failed"]) == (6, 3)
     assert set(requests["failures"]) == {"body"}
     assert report["bytes"]["body_received"] == 6 * 100_000 + 3 * 60_000
-
-
-@pytest.mark.parametrize(
-    ("arguments", "wanted"),
-    [
-        (["--h2c"], "HTTP/1.1 without TLS"),
-        (["--check-body"], "--check-body"),
-    ],
-)
-def test_where_it_cannot_work_it_is_refused(arguments: list[str], wanted: str) -> None:
-    run = load("--discard-bodies", *arguments, "http://127.0.0.1:1/")
-    assert run.code == 2
-    assert wanted in run.err
-
-
-def test_over_tls_it_is_refused() -> None:
-    run = load("--discard-bodies", "--h1", "https://127.0.0.1:1/")
-    assert run.code == 2
-    assert "HTTP/1.1 without TLS" in run.err

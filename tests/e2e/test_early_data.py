@@ -53,7 +53,6 @@ def one_by_one(peer: Peer, listener: str, path: str | None = None) -> dict[str, 
         ("nginx", "h1s"),
         ("nginx", "h2"),
         ("caddy", "h3"),
-        ("embedded", "h1s"),
         ("embedded", "h2"),
         ("embedded", "h3"),
     ],
@@ -83,8 +82,8 @@ def test_what_is_too_early_is_sent_again_behind_the_handshake(
     assert report["connections"]["established"] == 20
 
 
-@pytest.mark.parametrize("listener", ["h1s", "h2"])
-def test_what_is_rejected_is_sent_again(own: Own, authority: Authority, listener: str) -> None:
+def test_what_is_rejected_is_sent_again(own: Own, authority: Authority) -> None:
+    listener = "h2"
     # Neither knows the other's sessions, and they take turns.
     both = [taking(own, authority, "nginx") for _ in range(2)]
     ports = itertools.cycle(int(peer.bases[listener].rsplit(":")[-1]) for peer in both)
@@ -127,7 +126,7 @@ def test_sessions_are_resumed_unless_told_otherwise(
     assert report["phases"]["early_data"] is None
 
 
-@pytest.mark.parametrize("listener", ["h1s", "h2", "h3"])
+@pytest.mark.parametrize("listener", ["h2", "h3"])
 def test_the_embedded_server_takes_early_data_only_when_told(peers: Peers, listener: str) -> None:
     phases = one_by_one(peers["embedded"], listener)["phases"]
     assert phases["handshakes"] == {"full": 1, "resumed": 19, "early_data": 0}
@@ -156,18 +155,3 @@ def test_the_embedded_server_answers_openssl_early(
     told = s_client("-sess_in", session, "-early_data", str(request), given=b"")
     assert "Early data was accepted" in told
     assert f"HTTP/1.1 {status} " in told
-
-
-@pytest.mark.parametrize(
-    ("arguments", "way_out"),
-    [
-        (["--h2", "-X", "POST"], "leave --early-data out"),
-        (["--h2", "--resume", "off"], "type --resume on"),
-        ([], "type --h1, --h2 or --h3"),
-    ],
-)
-def test_early_data_that_cannot_be_is_refused(arguments: list[str], way_out: str) -> None:
-    run = load("--early-data", *arguments, "https://127.0.0.1:1/")
-    assert run.code == 2
-    assert "--early-data" in run.message
-    assert way_out in run.message

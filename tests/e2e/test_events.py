@@ -6,19 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .grpc_calls import PAIR_IDS, PAIRS, Calling, grpc
+from .grpc_calls import Calling, each_version, grpc
 from .loading import flag, load, load_text
 
 if TYPE_CHECKING:
     from peers.running import Peers
 
-WATCH = "/v1/shelves/1/books:watch?count=5&interval=0.05s"
-every_pair = pytest.mark.parametrize(("name", "listener"), PAIRS, ids=PAIR_IDS)
+WATCH = "/v1/shelves/1/books:watch?count=5&interval=0.02s"
 KINDS = {"sse": "text/event-stream", "ndjson": "application/x-ndjson"}
 
 
-@pytest.mark.parametrize("listener", ["h1", "h2c", "h2", "h3"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("listener", "kind"), [("h1", "sse"), ("h3", "sse"), ("h2c", "ndjson")])
 def test_events_are_counted_and_timed(peers: Peers, listener: str, kind: str) -> None:
     """The fifth event is sent four intervals after the request at the least.
 
@@ -38,7 +36,7 @@ def test_events_are_counted_and_timed(peers: Peers, listener: str, kind: str) ->
     assert events["stalled_s"] <= events["gap"]["mean"] * 24 * 1.001
     service = report["latency"]["service"]
     until_last = events["first"]["mean"] * 6 + events["gap"]["mean"] * 24
-    assert 6 * 4 * 0.049 <= until_last <= service["mean"] * 6 * 1.001
+    assert 6 * 4 * 0.0195 <= until_last <= service["mean"] * 6 * 1.001
     assert events["first"]["max"] < service["max"]
     shown = load_text(*arguments, "--events", kind, url).out
     assert "Events       30 received" in shown
@@ -50,23 +48,24 @@ def test_the_first_event_may_be_one_that_is_looked_for(peers: Peers) -> None:
     arguments = ["-c", "1", "-n", "2", "-H", "Accept: text/event-stream", "--events", "sse"]
     third = load(*arguments, "--first-event", r"books/3\b", url).good["events"]
     assert third["first"]["count"] == 2
-    assert third["first"]["min"] >= 0.098
+    assert third["first"]["min"] >= 0.0395
     none = load(*arguments, "--first-event", "no such thing", url).good["events"]
     assert (none["first"]["count"], none["without_first"]) == (0, 2)
 
 
 def test_streams_without_an_end_are_abandoned_and_counted(peers: Peers) -> None:
     url = peers["embedded"].url("h2c", "/v1/shelves/1/books:watch?interval=0.02s&count=100000")
-    arguments = ["--h2c", "-c", "1", "-m", "4", "-d", "1s", "--warmup", "0s", "--events", "ndjson"]
-    report = load(*arguments, "-H", "Accept: application/x-ndjson", url).good
+    arguments = ["--h2c", "-c", "1", "-m", "4", "-d", "500ms", "--warmup", "0s"]
+    events = ["--events", "ndjson", "-H", "Accept: application/x-ndjson"]
+    report = load(*arguments, *events, url).good
     assert report["requests"]["ok"] == 0
     assert report["requests"]["abandoned"] == 4
     assert report["events"]["received"] > 4
 
 
-@every_pair
+@each_version
 def test_messages_of_grpc_are_events(peers: Peers, name: str, listener: str) -> None:
-    request = {"parent": "shelves/3", "count": 5, "interval": "0.05s"}
+    request = {"parent": "shelves/3", "count": 5, "interval": "0.02s"}
     watch = Calling("WatchBooks", "server_streaming", (request,), 5)
     arguments = ["-c", "2", "-n", "6", "--stall", "10ms", "--events", "messages"]
     report = grpc(peers[name], listener, watch, *arguments).good
@@ -77,19 +76,3 @@ def test_messages_of_grpc_are_events(peers: Peers, name: str, listener: str) -> 
     assert events["stalls"] <= 24
     assert events["stalled_s"] <= events["gap"]["mean"] * 24 * 1.01
     assert report["grpc"]["messages"]["received"] == 30
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--events", "xml"], "sse"),
-        (["--first-event", "x"], "--events"),
-        (["--events", "sse", "--first-event", "("], "--first-event: regex parse error"),
-        (["--events", "sse", "--check-body"], "--check-body"),
-        (["--events", "messages"], "--grpc"),
-    ],
-)
-def test_wrong_use_says_what_to_type(arguments: list[str], told: str) -> None:
-    run = load("-n", "1", *arguments, "http://127.0.0.1:1/")
-    assert run.code == 2
-    assert told in run.message

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from peers.running import Peers
 
 Own = Callable[[Callable[[Path], Peer]], Peer]
-EVERY = ["h1", "h1s", "h2c", "h2", "h3"]
 HANG_S = 120
 """Ends a hang only."""
 FACES = ["native", "python"]
@@ -86,7 +85,7 @@ def apart(kind: str, possible: str, script: str, *arguments: str, **env: str) ->
     return finish(argv, env=env)
 
 
-@pytest.mark.parametrize("listener", EVERY)
+@pytest.mark.parametrize("listener", ["h2", "h3"])
 def test_a_server_that_stops_and_goes_on(own: Own, listener: str) -> None:
     peer = own(lambda folder: embedded.start(native(), folder))
     # Connections have the usual time: a busy machine may need it for the first ones.
@@ -163,15 +162,13 @@ def test_a_full_device_as_stdout(peers: Peers) -> None:
     assert "cannot write the result: No space left" in run.message
 
 
-@pytest.mark.parametrize("listener", ["h1", "h3"])
-def test_fewer_descriptors_than_connections(peers: Peers, listener: str) -> None:
-    url = peers["embedded"].url(listener)
-    arguments = [flag(listener), "-k", "-c", "1000", "-n", "1000", url]
+def test_fewer_descriptors_than_connections(peers: Peers) -> None:
+    arguments = ["--h1", "-c", "600", "-n", "600", peers["embedded"].url("h1")]
     run = in_shell('ulimit -n 256 && exec "$@"', *arguments)
     assert run.code == 1, run
     assert run.report is None
     assert "256" in run.message
-    assert "'ulimit -n 1064'" in run.message
+    assert "'ulimit -n 664'" in run.message
     assert "-c" in run.message
     # The limit that the process may raise by itself, it does.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -185,7 +182,7 @@ def test_fewer_descriptors_than_connections(peers: Peers, listener: str) -> None
 def test_descriptors_that_run_out(peers: Peers, listener: str) -> None:
     """The process may have 256, and was born with half of them: nobody can tell before."""
     url = peers["embedded"].url(listener)
-    arguments = [flag(listener), "-k", "-c", "190", *streams(listener), "-n", "20000", url]
+    arguments = [flag(listener), "-k", "-c", "190", *streams(listener), "-n", "2000", url]
     with ExitStack() as stack:
         held = [stack.enter_context(Path(os.devnull).open()).fileno() for _ in range(120)]
         held = [number for number in held if number < 256]
@@ -219,11 +216,11 @@ FEW_PORTS = """
 """
 
 
-@pytest.mark.parametrize("listener", ["h1", "h2", "h3"])
+@pytest.mark.parametrize("listener", ["h1", "h3"])
 def test_no_local_port_is_left(tmp_path: Path, listener: str) -> None:
     possible = "ip link set lo up && test -w /proc/sys/net/ipv4/ip_local_port_range"
     url = f"http://{HOST}:8080/hello" if listener == "h1" else f"https://{HOST}:8443/hello"
-    arguments = [flag(listener), "-k", "-c", "40", *streams(listener), "-n", "20000", url]
+    arguments = [flag(listener), "-k", "-c", "40", *streams(listener), "-n", "2000", url]
     run = apart("-rn", possible, FEW_PORTS, *arguments, STATE=str(tmp_path))
     if run.code == 1:
         # All the others failed before one of the 16 was ready.
@@ -279,8 +276,15 @@ def test_messages_that_nobody_can_read(where: str) -> None:
     assert code == 1
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize(
+    ("face", "closed"),
+    [
+        ("native", "<&-"),
+        ("native", ">&-"),
+        ("native", "<&- >&- 2>&-"),
+        ("python", "<&- >&- 2>&-"),
+    ],
+)
 def test_standard_streams_that_are_closed(face: str, closed: str, tmp_path: Path) -> None:
     """No socket gets the number of one: nothing that is printed goes to the server."""
     path = tmp_path / "run.json"
@@ -323,10 +327,9 @@ def test_a_closed_stdout_is_told_before_anything_is_sent(face: str) -> None:
     assert connections == []
 
 
-@pytest.mark.parametrize("face", FACES)
-def test_a_full_device_and_a_closed_stdout(face: str) -> None:
+def test_a_full_device_and_a_closed_stdout() -> None:
     with chaos.serve(chaos.good) as server:
-        argv = ["sh", "-c", 'exec "$@" >&-', "sh", *program(face), "load", "--h1", "-n", "20"]
+        argv = ["sh", "-c", 'exec "$@" >&-', "sh", native(), "load", "--h1", "-n", "20"]
         run = finish([*argv, "-c", "2", "-o", "/dev/full", server.base + "/"])
     assert run.code == 1, run
     assert run.message.startswith("trilane: -o: cannot write /dev/full: No space left"), run

@@ -14,12 +14,10 @@ from peers.grpc_schema import Schema
 from .grpc_calls import PROTO_FLAGS, UNARY, WATCH, Calling, example
 from .loading import Run, load, load_text
 
-# A stream of no message and a stream of two are right.
-_OF_STREAMS_TOO = [
-    name
-    for name in grpc_chaos.BAD
-    if name not in ("no message with OK", "two messages of a unary call")
-]
+# How answers that are whole are counted, `crates/engine/src/grpc/tests/answers.rs` shows; here are
+# those that do not end as they should, and words of a server on their way to the report.
+_FRAMES = [name for name, case in grpc_chaos.BAD.items() if case.answer is None]
+_WORDS = ["message of control characters", "message of 10,000 characters"]
 
 
 def call(calling: Calling, case: grpc_chaos.Case, *arguments: str) -> Run:
@@ -40,6 +38,7 @@ def check(run: Run, case: grpc_chaos.Case) -> None:
     assert requests["ok"] == 0, requests
     assert requests["failed"] > 0, requests
     assert set(requests["failures"]) <= case.kinds, requests
+    assert sum(report["grpc"]["status"].values()) == requests["failed"]
     for kind in requests["failures"]:
         text = example(report, kind)
         assert len(text) < 1000, text
@@ -49,46 +48,37 @@ def check(run: Run, case: grpc_chaos.Case) -> None:
         assert word in texts, texts
 
 
-@pytest.mark.parametrize("name", grpc_chaos.BAD)
+@pytest.mark.parametrize("name", [*_FRAMES, *_WORDS])
 def test_unary(name: str) -> None:
     case = grpc_chaos.BAD[name]
     check(call(UNARY, case), case)
 
 
-@pytest.mark.parametrize("name", _OF_STREAMS_TOO)
+@pytest.mark.parametrize("name", [name for name in _FRAMES if "endless" in name])
 def test_server_streaming(name: str) -> None:
     case = grpc_chaos.BAD[name]
     check(call(WATCH, case), case)
 
 
-@pytest.mark.parametrize("name", grpc_chaos.GOOD)
 @pytest.mark.parametrize("mode", ["wire", "codec"])
-def test_what_is_unusual_and_right(name: str, mode: str) -> None:
-    with chaos.serve(grpc_chaos.GOOD[name].script) as server:
+def test_what_is_unusual_and_right(mode: str) -> None:
+    with chaos.serve(grpc_chaos.ODD.script) as server:
         run = load(
             *("--grpc", UNARY.name, "-b", UNARY.body, *PROTO_FLAGS, "--grpc-mode", mode),
-            *("-c", "2", "-m", "4", "-n", "40", "--h2c", server.base + "/"),
+            *("-c", "2", "-m", "4", "-n", "8", "--h2c", server.base + "/"),
         )
-    assert run.good["grpc"]["status"] == {"OK": 40}
-    assert run.good["grpc"]["messages"] == {"sent": 40, "received": 40}
+    assert run.good["grpc"]["status"] == {"OK": 8}
+    assert run.good["grpc"]["messages"] == {"sent": 8, "received": 8}
 
 
-@pytest.mark.parametrize("name", grpc_chaos.GOOD)
-def test_grpcio_finds_it_right_too(name: str, descriptor_set: Path) -> None:
+def test_grpcio_finds_it_right_too(descriptor_set: Path) -> None:
     schema = Schema(descriptor_set)
     with (
-        chaos.serve(grpc_chaos.GOOD[name].script) as server,
+        chaos.serve(grpc_chaos.ODD.script) as server,
         grpc.insecure_channel(server.base.removeprefix("http://")) as channel,
     ):
         ask = schema.stub(channel, "GetBook")
-        assert ask(schema.make("GetBookRequest"), timeout=20).title in ("x", "")
-
-
-def test_a_message_that_cannot_be_decoded() -> None:
-    # Field 1 with a length that is longer than the message. Only one that decodes can see it.
-    bad = grpc_chaos.message(b"\x0a\x7fx")
-    case = grpc_chaos.case(grpc_chaos.Answer(bad, [("grpc-status", "0")]), "body protocol")
-    check(call(UNARY, case, "--grpc-mode", "codec"), case)
+        assert ask(schema.make("GetBookRequest"), timeout=60).title == "x"
 
 
 def test_calls_of_a_connection_that_breaks_off() -> None:
@@ -105,29 +95,6 @@ def test_calls_of_a_connection_that_breaks_off() -> None:
     assert run.checked["grpc"]["status"]["OK"] == 20
 
 
-def test_half_of_the_calls_fail() -> None:
-    turns = iter(range(1_000_000))
-    good = grpc_chaos.message()
-
-    def on_request(stream: int, writer: object) -> None:
-        code = "0" if next(turns) % 2 else "7"
-        writer.write(  # type: ignore[attr-defined]
-            grpc_chaos.headers(stream, grpc_chaos.GRPC)
-            + h2_chaos.frame(h2_chaos.DATA, 0, stream, good)
-            + grpc_chaos.headers(stream, [("grpc-status", code)], end=True)
-        )
-
-    with chaos.serve(h2_chaos.server(on_request)) as server:
-        run = load(
-            *("--grpc", UNARY.name, "-b", UNARY.body, *PROTO_FLAGS, "--h2c"),
-            *("-c", "1", "-m", "4", "-n", "100", server.base + "/"),
-        )
-    assert run.checked["requests"]["ok"] == 50
-    assert run.checked["requests"]["failures"]["status"]["count"] == 50
-    assert run.checked["grpc"]["status"] == {"OK": 50, "PERMISSION_DENIED": 50}
-    assert run.checked["status"] == {"200": 100}
-
-
 def test_a_server_of_http_1() -> None:
     with chaos.serve(h2_chaos.answer_in_http_1) as server:
         run = load_text(
@@ -139,9 +106,7 @@ def test_a_server_of_http_1() -> None:
     assert "--h1" not in run.message
 
 
-@pytest.mark.parametrize(
-    "name", ["nothing but a head", "flag byte 7", "endless messages", "silent"]
-)
+@pytest.mark.parametrize("name", ["nothing but a head", "endless messages", "silent"])
 def test_a_bad_server_is_asked_what_it_has(name: str) -> None:
     # Reflection runs before the load: it too must end, in time, in a line.
     silent = grpc_chaos.frames()

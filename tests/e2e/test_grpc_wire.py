@@ -62,10 +62,12 @@ def one(calling: Calling, *arguments: str, path: str = "/", each: bool = False) 
     return found.calls[0]
 
 
-@pytest.mark.parametrize(("method", "kind", "fields"), MESSAGES)
-@pytest.mark.parametrize("mode", ["wire", "codec"])
+@pytest.mark.parametrize(
+    ("mode", "method", "kind", "fields"),
+    [("wire", *each) for each in MESSAGES] + [("codec", *MESSAGES[3])],
+)
 def test_messages_are_those_of_google(
-    schema: Schema, method: str, kind: str, fields: dict[str, object], mode: str
+    schema: Schema, mode: str, method: str, kind: str, fields: dict[str, object]
 ) -> None:
     call = one(Calling(method, "unary", (fields,), 1), "--grpc-mode", mode)
     wanted = schema.make(kind, **fields)
@@ -93,14 +95,14 @@ def test_the_head_of_a_call() -> None:
     assert all(name == name.lower() for name in names)
 
 
-@pytest.mark.parametrize("path", ["/prefix", "/prefix/", "/a/b"])
+@pytest.mark.parametrize("path", ["/prefix", "/a/b/"])
 def test_the_path_of_the_url_is_a_prefix(path: str) -> None:
     assert one(UNARY, path=path).field(":path") == f"{path.rstrip('/')}/{SERVICE}/GetBook"
 
 
 @pytest.mark.parametrize(
     ("given", "seconds"),
-    [("1s", 1.0), ("250ms", 0.25), ("1500500us", 1.5005), ("2m", 120.0), ("100h", 360_000.0)],
+    [("1500500us", 1.5005), ("100h", 360_000.0)],
 )
 def test_a_deadline_on_the_wire(given: str, seconds: float) -> None:
     units = {"H": 3600, "M": 60, "S": 1, "m": 1e-3, "u": 1e-6, "n": 1e-9}
@@ -139,7 +141,7 @@ def test_compressed_messages(schema: Schema) -> None:
         assert schema.type("CreateBookRequest").FromString(gzip.decompress(payload)) == wanted
 
 
-@pytest.mark.parametrize(("given", "sent"), [(None, 3), ("1", 1), ("3", 3), ("7", 7)])
+@pytest.mark.parametrize(("given", "sent"), [(None, 3), ("7", 7)])
 def test_the_messages_of_a_stream_are_taken_in_turn(
     schema: Schema, given: str | None, sent: int
 ) -> None:
@@ -185,8 +187,7 @@ def test_grpcio_sees_the_metadata_and_the_deadline(peers: Peers) -> None:
     assert failed(grpc(peer, "h2c", UNARY, *near))["grpc"]["status"] == {"UNAUTHENTICATED": 8}
 
 
-@pytest.mark.parametrize("mode", ["wire", "codec"])
-@pytest.mark.parametrize("name", ["grpc-python", "embedded"])
+@pytest.mark.parametrize(("name", "mode"), [("grpc-python", "wire"), ("embedded", "codec")])
 def test_other_servers_understand_gzip(peers: Peers, name: str, mode: str) -> None:
     big = {"parent": "shelves/9", "book": {"labels": ["x" * 1000] * 50}}
     calling = Calling("CreateBook", "unary", (big,), 1)

@@ -11,8 +11,6 @@ import time
 from itertools import pairwise
 from typing import Any, Self
 
-import pytest
-
 from repository import native
 
 LIMIT_S = 120
@@ -103,38 +101,3 @@ def test_a_server_sees_one_of_the_loads_at_a_time() -> None:
     # Another load's request follows where the turn changes; one that was late may do so twice more.
     changes = sum(one != other for one, other in pairwise(server.asked))
     assert changes <= 3 * TURNS + 2
-
-
-@pytest.mark.parametrize(
-    ("turn", "flags", "told"),
-    [
-        ('{"start_ns": 1', (), "--in-turn"),
-        ('{"start_ns": 1}', (), "missing field"),
-        (
-            '{"start_ns": 1, "length_s": 0.02, "of": 2, "index": 2, "seed": 1}',
-            (),
-            "turn 2 of 2",
-        ),
-        (
-            '{"start_ns": 1, "length_s": 1e18, "of": 2, "index": 1, "seed": 1}',
-            (),
-            "a turn takes 1ms to 10s",
-        ),
-        (
-            '{"start_ns": 1, "length_s": -1, "of": 2, "index": 1, "seed": 1}',
-            (),
-            "negative",
-        ),
-        (
-            '{"start_ns": 1, "length_s": 0.02, "of": 2, "index": 1, "seed": 1}',
-            ("-n", "10"),
-            "-n says something else",
-        ),
-    ],
-)
-def test_turns_that_cannot_be_are_refused(turn: str, flags: tuple[str, ...], told: str) -> None:
-    command = [native(), "load", "http://127.0.0.1:1/", "--in-turn", turn, *flags]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
-    assert done.returncode == 2, done
-    assert told in done.stderr
-    assert "panicked" not in done.stderr

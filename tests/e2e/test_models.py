@@ -15,28 +15,25 @@ from .loading import codes, flag, load, load_text
 if TYPE_CHECKING:
     from peers.running import Peers
 
-LISTENERS = ["h1", "h1s", "h2c", "h2", "h3"]
-
 
 def streams(listener: str) -> list[str]:
     return [] if listener.startswith("h1") else ["-m", "8"]
 
 
-@pytest.mark.parametrize("listener", LISTENERS)
-@pytest.mark.parametrize("count", [1, 7, 1001])
-def test_exactly_as_many_as_asked(peers: Peers, listener: str, count: int) -> None:
+@pytest.mark.parametrize("listener", ["h1", "h2c", "h3"])
+def test_exactly_as_many_as_asked(peers: Peers, listener: str) -> None:
     peer = peers["embedded"]
-    arguments = ["-c", "5", *streams(listener), "-t", "2", "-n", str(count), "-k"]
-    requests = load(flag(listener), *arguments, peer.url(listener)).good["requests"]
-    assert requests["started"] == requests["ok"] == count
+    arguments = ["-c", "5", *streams(listener), "-t", "2", "-n", "101", "-k"]
+    report = load(flag(listener), *arguments, peer.url(listener)).good
+    requests = report["requests"]
+    assert requests["started"] == requests["ok"] == 101
     assert requests["abandoned"] == 0
+    assert report["rate"]["sent_per_s"] is None
 
 
-@pytest.mark.parametrize("listener", LISTENERS)
-def test_a_rate_is_kept(peers: Peers, listener: str) -> None:
-    peer = peers["embedded"]
-    arguments = ["-c", "4", *streams(listener), "-R", "1k", "-n", "300", "-k"]
-    report = load(flag(listener), *arguments, peer.url(listener)).checked
+def test_a_rate_is_kept(peers: Peers) -> None:
+    arguments = ["--h2c", "-c", "4", "-m", "8", "-R", "1k", "-n", "300"]
+    report = load(*arguments, peers["embedded"].url("h2c")).checked
     assert report["plan"]["model"] == "open"
     assert report["plan"]["rate_per_s"] == 1000
     assert report["requests"]["ok"] == 300
@@ -46,24 +43,22 @@ def test_a_rate_is_kept(peers: Peers, listener: str) -> None:
     assert report["latency"]["response"]["max"] >= report["latency"]["service"]["min"]
 
 
-@pytest.mark.parametrize("listener", ["h1", "h2c", "h3"])
-def test_a_rate_in_stages_sends_what_lies_under_it(peers: Peers, listener: str) -> None:
-    """Half a second up to 400/s, half a second of it, and none from there on."""
-    stages = ["--stages", "500ms:400, 500ms:400, 500ms:0, 200ms:0"]
-    arguments = [flag(listener), "-c", "4", *streams(listener), "-t", "2", *stages, "-k"]
-    report = load(*arguments, peers["embedded"].url(listener)).checked
+def test_a_rate_in_stages_sends_what_lies_under_it(peers: Peers) -> None:
+    """A fifth of a second up to 400/s, a fifth of it, and none from there on."""
+    stages = ["--stages", "200ms:400, 200ms:400, 200ms:0, 100ms:0"]
+    arguments = ["--h2c", "-c", "4", "-m", "8", "-t", "2", *stages]
+    report = load(*arguments, peers["embedded"].url("h2c")).checked
     plan, requests = report["plan"], report["requests"]
     assert plan["model"] == "open"
     assert plan["arrivals"] == "constant"
     assert [stage["rate_per_s"] for stage in plan["stages"]] == [400, 400, 0, 0]
-    assert plan["duration_s"] == pytest.approx(1.7)
-    assert plan["rate_per_s"] == pytest.approx(400 / 1.7)
+    assert plan["duration_s"] == pytest.approx(0.7)
+    assert plan["rate_per_s"] == pytest.approx(160 / 0.7)
     assert plan["warmup_s"] == 0
     # The rate changes on purpose: that is neither a cold start nor a drift.
-    codes = {reason["code"] for reason in report["validity"]["reasons"]}
-    assert codes.isdisjoint({"cold_start", "drift"})
-    # 100, 200 and 100; what the last stage is too short for is told.
-    assert requests["started"] + requests["unsent"] == 400
+    assert codes(report).isdisjoint({"cold_start", "drift"})
+    # 40, 80 and 40; what the last stage is too short for is told.
+    assert requests["started"] + requests["unsent"] == 160
 
 
 def test_arrivals_at_random_are_as_many_as_asked_for(peers: Peers) -> None:
@@ -94,48 +89,20 @@ def test_what_is_too_late_is_shed_and_accounted_for(peers: Peers) -> None:
     assert "more than 0.02 s late and were shed" in shown.out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--arrivals", "poisson"], "type it with -R 1k"),
-        (["--shed-after", "1s"], "type it with -R 1k"),
-        (["--stages", "10s:1k", "-R", "5"], "-R and --stages do not go together"),
-        (["--stages", "10s:1k", "-n", "5"], "-n and --stages do not go together"),
-        (["--stages", "0s:1k"], "takes no time"),
-        (["--stages", "1s:0,2s:0"], "send nothing at all"),
-        (["--stages", "10s"], "'10s' has not the form TIME:PER_SECOND"),
-        (["--stages", "10s:1k,fast:2"], "'fast' is not a time"),
-        (["--stages", "10s:many"], "'many' is not a rate"),
-    ],
-)
-def test_a_schedule_that_is_none_is_told(arguments: list[str], said: str) -> None:
-    shown = load_text(*arguments, "http://127.0.0.1:9/")
-    assert shown.code == 2
-    assert said in shown.err.replace('"', "'")
-
-
-@pytest.mark.parametrize("listener", ["h2c", "h2"])
-def test_larger_frames_are_taken_where_they_are_announced(peers: Peers, listener: str) -> None:
+def test_larger_frames_are_taken_where_they_are_announced(peers: Peers) -> None:
     """Servers fill what is announced: without the announcement such a frame ends the connection."""
-    url = peers["embedded"].bases[listener] + "/bytes/1m"
-    size = ["--max-frame-size", "256k"]
-    report = load(flag(listener), "-c", "2", "-m", "4", "-n", "40", "-k", *size, url).good
+    url = peers["embedded"].bases["h2c"] + "/bytes/1m"
+    report = load("--h2c", "-c", "1", "-m", "2", "-n", "4", "--max-frame-size", "256k", url).good
     assert report["target"]["client_settings"]["max_frame_size"] == 262_144
-    assert report["bytes"]["body_received"] == 40 << 20
-    usual = load(flag(listener), "-n", "4", "-k", url).good
+    assert report["bytes"]["body_received"] == 4 << 20
+    usual = load("--h2c", "-c", "1", "-n", "2", url).good
     assert usual["target"]["client_settings"]["max_frame_size"] == 16_384
 
 
-def test_a_frame_size_that_http_2_does_not_have_is_told() -> None:
-    shown = load_text("--h2c", "--max-frame-size", "8k", "http://127.0.0.1:9/")
-    assert shown.code == 2
-    assert "--max-frame-size 8192 is not between 16384 and 16777215 bytes" in shown.err
-
-
 def test_the_warm_up_takes_none_of_the_requests(peers: Peers) -> None:
-    arguments = ["--h1", "-c", "2", "-n", "1000", "--warmup", "2s", peers["gonet"].url("h1")]
+    arguments = ["--h1", "-c", "2", "-n", "100", "--warmup", "200ms", peers["gonet"].url("h1")]
     requests = load(*arguments).good["requests"]
-    assert requests["started"] == requests["ok"] == 1000
+    assert requests["started"] == requests["ok"] == 100
     assert requests["warmup"]["ok"] > 0
 
 
@@ -163,30 +130,15 @@ def test_a_worker_without_a_connection_ends_with_the_others(peers: Peers) -> Non
 
     with chaos.serve(script) as server:
         url = server.base.replace("http:", "https:") + "/hello"
-        timing = ["-d", "2s", "--warmup", "0s", "--connect-timeout", "1h"]
+        timing = ["-d", "500ms", "--warmup", "0s", "--connect-timeout", "1h"]
         run = load("--h1", "-k", "-c", "2", "-t", "2", *timing, url)
     assert run.code == 0, run
     assert run.checked["requests"]["ok"] > 0
 
 
-def test_a_server_that_cannot_follow_is_a_result(peers: Peers) -> None:
-    # One connection serves 20 requests a second; 200 are due. The last of them is due after 145 ms,
-    # and cannot leave before the others have taken 29 times 50 ms.
-    url = peers["gonet"].url("h1", "/delay/50ms")
-    report = load("--h1", "-c", "1", "-R", "200", "-n", "30", url).good
-    latency = report["latency"]
-    assert latency["queued"]["max"] > 1.3
-    assert latency["response"]["max"] > latency["queued"]["max"]
-    # Only the first could leave when it was due, which a busy machine may make late.
-    shortfall = "late" if latency["late"]["max"] > 0.001 else "queued"
-    assert codes(report) & {"late", "queued"} == {shortfall}
-
-
-@pytest.mark.parametrize("listener", ["h1", "h1s", "h2c", "h2"])
-def test_timeouts_are_counted(peers: Peers, listener: str) -> None:
-    url = peers["gonet"].url(listener, "/delay/30s")
-    arguments = ["-c", "2", *streams(listener), "-n", "4", "-k", "--timeout", "200ms"]
-    run = load(flag(listener), *arguments, url)
+def test_timeouts_are_counted(peers: Peers) -> None:
+    url = peers["gonet"].url("h2", "/delay/30s")
+    run = load("--h2", "-c", "2", "-m", "8", "-n", "4", "-k", "--timeout", "200ms", url)
     assert run.code == 4, run
     requests = run.checked["requests"]
     assert (requests["ok"], requests["failed"]) == (0, 4)
@@ -194,13 +146,13 @@ def test_timeouts_are_counted(peers: Peers, listener: str) -> None:
 
 
 def test_gates(peers: Peers) -> None:
-    arguments = ["--h1", "-c", "2", "-n", "2000", peers["gonet"].url("h1")]
-    assert load(*arguments, "--fail-if", "p99>1h", "--fail-if", "failed>0").code == 0
+    arguments = ["--h1", "-c", "2", "-n", "50", peers["gonet"].url("h1")]
+    assert load(*arguments, "--fail-if", "p50>1h", "--fail-if", "failed>0").code == 0
     breached = load(*arguments, "--fail-if", "p50>1us")
     assert breached.code == 3, breached
-    assert breached.checked["requests"]["ok"] == 2000
+    assert breached.checked["requests"]["ok"] == 50
     assert "p50" in breached.err
-    text = load_text(*arguments, "--fail-if", "p50>1us", "--fail-if", "p99>1h")
+    text = load_text(*arguments, "--fail-if", "p50>1us", "--fail-if", "p50>1h")
     assert text.code == 3
     assert "Requests/sec:" in text.out
 
@@ -213,36 +165,21 @@ def test_requested_fields_method_and_content_arrive(peers: Peers) -> None:
     assert report["target"]["body"]["bytes"] == 9
 
 
-def test_urls_take_turns(peers: Peers) -> None:
-    peer = peers["gonet"]
-    urls = [peer.url("h1", "/bytes/10"), peer.url("h1", "/bytes/1000")]
-    report = load("-n", "200", "-c", "1", "--check-body", *urls).good
-    assert report["requests"]["ok"] == 200
-    assert report["bytes"]["body_received"] == 100 * 10 + 100 * 1000
-
-
-@pytest.mark.parametrize("listener", ["h1", "h2c", "h2", "h3"])
+@pytest.mark.parametrize("listener", ["h1", "h2c", "h3"])
 def test_many_urls_take_turns(peers: Peers, listener: str) -> None:
     """More than a connection keeps encoded, each for itself: what is kept is the right one's."""
     peer = peers["embedded"]
     urls = [peer.url(listener, f"/bytes/{number}") for number in range(100)]
-    arguments = ["-n", "400", "-c", "2", *streams(listener), "--check-body", "-k"]
+    arguments = ["-n", "200", "-c", "2", *streams(listener), "--check-body", "-k"]
     report = load(flag(listener), *arguments, *urls).good
-    assert report["requests"]["ok"] == 400
-    assert report["bytes"]["body_received"] == 4 * sum(range(100))
+    assert report["requests"]["ok"] == 200
+    assert report["bytes"]["body_received"] == 2 * sum(range(100))
 
 
 @pytest.mark.parametrize("name", ["cubic", "reno", "bbr"])
 def test_the_congestion_controller_over_http3_is_the_one_asked_for(peers: Peers, name: str) -> None:
     peer = peers["embedded"]
-    arguments = ["-n", "20", "-k", "--congestion-control", name, peer.url("h3", "/bytes/100000")]
+    arguments = ["-n", "4", "-c", "2", "-k", "--congestion-control", name, peer.url("h3")]
     report = load("--h3", *arguments).good
     assert report["target"]["congestion_control"] == name
-    assert report["requests"]["ok"] == 20
-
-
-def test_a_field_that_the_version_does_not_have_is_refused(peers: Peers) -> None:
-    run = load("--h2c", "-n", "1", "-H", "Connection: close", peers["gonet"].url("h2c"))
-    assert run.code == 2
-    assert "RFC 9113" in run.message
-    assert load("--h1", "-n", "4", "-H", "Connection: close", peers["gonet"].url("h1")).good
+    assert report["requests"]["ok"] == 4

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from peers.callers import Callers
     from peers.running import Peers
 
-LISTENERS = ["h1", "h1s", "h2c", "h2", "h3"]
-VERSIONS = {"h1": "1.1", "h1s": "1.1", "h2c": "2", "h2": "2", "h3": "3"}
+VERSIONS = {"h1": "1.1", "h2": "2", "h3": "3"}
 
 Both = tuple["Callers", "Callers"]
 
@@ -62,7 +61,7 @@ def origins(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {origin["origin"].split("://")[1].split(":")[0]: origin for origin in each}
 
 
-@pytest.mark.parametrize("listener", LISTENERS)
+@pytest.mark.parametrize("listener", VERSIONS)
 def test_each_origin_gets_its_own_requests(both: Both, listener: str) -> None:
     a, b = both
     before = [each.told() for each in both]
@@ -87,21 +86,6 @@ def test_each_origin_gets_its_own_requests(both: Both, listener: str) -> None:
     assert report["latency"]["queued"]["count"] == 80
 
 
-@pytest.mark.parametrize("listener", LISTENERS)
-def test_the_open_model_goes_to_each_at_its_part_of_the_rate(both: Both, listener: str) -> None:
-    a, b = both
-    urls = [a.url(listener, "a.example", "/one"), b.url(listener, "b.example", "/two")]
-    arguments = [*named(both, listener), "-R", "200", "-d", "1s", "--warmup", "0s"]
-    report = load(*arguments, "--weights", "3,1", *urls).checked
-    counted = origins(report)
-    due = report["requests"]["started"] + report["requests"]["unsent"]
-    # However late a busy machine ends the run, so many were due by then.
-    window_s = report["rate"]["window_s"]
-    assert due == pytest.approx(200 * window_s, abs=3)
-    assert counted["a.example"]["started"] <= 150 * window_s + 2
-    assert counted["b.example"]["started"] <= 50 * window_s + 2
-
-
 def test_another_servers_requests_are_not_for_this_one(both: Both, peers: Peers) -> None:
     """The same path at nginx and at Hypercorn."""
     a, _ = both
@@ -116,11 +100,8 @@ def test_another_servers_requests_are_not_for_this_one(both: Both, peers: Peers)
     assert others == {}
 
 
-@pytest.mark.parametrize("listener", LISTENERS)
-def test_cookies_of_one_host_are_not_sent_to_another(
-    both: Both, tmp_path: Path, listener: str
-) -> None:
-    a, b = both
+def test_cookies_of_one_host_are_not_sent_to_another(both: Both, tmp_path: Path) -> None:
+    (a, b), listener = both, "h2"
     file = tmp_path / "visit.json"
     steps = [
         {
@@ -152,9 +133,8 @@ def test_cookies_of_one_host_are_not_sent_to_another(
     }
 
 
-@pytest.mark.parametrize("listener", LISTENERS)
-def test_an_origin_that_refuses_connections_fails_alone(both: Both, listener: str) -> None:
-    a, _ = both
+def test_an_origin_that_refuses_connections_fails_alone(both: Both) -> None:
+    (a, _), listener = both, "h1"
     nobody = a.url(listener, "b.example", "/").replace(f":{a.port(listener)}/", f":{free_port()}/")
     given = f"b.example:{nobody.split(':')[2].rstrip('/')}:{HOST}"
     url = a.url(listener, "a.example", "/one")
@@ -213,30 +193,3 @@ def test_the_report_has_a_table_of_the_origins(both: Both) -> None:
     rows = {words[0]: words[1:6] for words in lines if words and words[0].startswith("http://")}
     assert rows == {url.rstrip("/"): ["10", "10", "0", "0", "3"] for url in urls}
     assert "3 connections to each of 2 origins" in shown
-
-
-def test_one_origin_has_no_table(both: Both) -> None:
-    a, _ = both
-    urls = [a.url("h1", "a.example", path) for path in ("/one", "/two")]
-    assert load(*named(both, "h1"), "-n", "20", *urls).good["origins"] is None
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["http://a/", "https://b/"], "type --h1, which both are spoken over, or run load once"),
-        (["--h2", "https://a/", "http://b/"], "--h2 needs TLS"),
-        (["--rate-per-connection", "1", "http://a/", "http://b/"], "type -R for all together"),
-        (["--stages-in-flight", "1s:5", "http://a/", "http://b/"], "run load once for each"),
-        (["--sni", "x", "https://a/", "https://b/"], "leave --sni out"),
-        (
-            ["-H", "Host: x", "http://a/", "http://a:81/"],
-            "-H Host with requests to several origins",
-        ),
-        (["-c", "900k", "http://a/", "http://b/"], "lower -c"),
-    ],
-)
-def test_what_means_one_origin_is_refused(arguments: list[str], told: str) -> None:
-    run = load(*arguments)
-    assert run.code == 2, run
-    assert told in run.err

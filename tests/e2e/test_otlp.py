@@ -26,12 +26,12 @@ def test_the_last_export_is_the_report(peers: Peers, monkeypatch: pytest.MonkeyP
     url = peers["embedded"].url("h1")
     before = time.time_ns()
     with Collector() as collector:
-        timing = ["-R", "300", "-d", "2500ms", "--warmup", "200ms"]
+        timing = ["-R", "300", "-d", "1500ms", "--warmup", "0s"]
         run = load("-c", "2", *timing, "--otlp", collector.url, url)
         report, exports = run.checked, collector.exports
     assert "--otlp" not in run.err
-    # Two seconds and a half; a collector that is slow is sent fewer.
-    assert 1 <= len(exports) <= 3
+    # A second and a half; a collector that is slow is sent fewer.
+    assert 1 <= len(exports) <= 2
     for export in exports:
         assert export.path == "/v1/metrics"
         assert export.headers["content-type"] == "application/x-protobuf"
@@ -111,13 +111,6 @@ def test_an_export_that_fails_is_made_good_by_the_next(peers: Peers) -> None:
     assert "HTTP status 503" in run.err
 
 
-def test_what_is_no_collector_is_told() -> None:
-    run = load_text("--otlp", "127.0.0.1:4318", "http://127.0.0.1:1/")
-    assert run.code == 2
-    assert "--otlp" in run.message
-    assert "http://127.0.0.1:4318" in run.message
-
-
 def test_a_header_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "secret")
     run = load_text("--otlp", "http://127.0.0.1:4318", "http://127.0.0.1:1/")
@@ -127,7 +120,7 @@ def test_a_header_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_streams_have_messages(peers: Peers) -> None:
     with Collector() as collector:
-        span = ["-d", "1500ms", "--warmup", "0s", "--otlp", collector.url]
+        span = ["-d", "300ms", "--warmup", "0s", "--otlp", collector.url]
         endless = json.dumps({"parent": "shelves/3", "count": 1_000_000, "interval": "0.005s"})
         run = grpc(peers["embedded"], "h2c", WATCH, *span, "-c", "2", body=endless)
         last = collector.exports[-1]

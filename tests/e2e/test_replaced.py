@@ -11,14 +11,7 @@ from .loading import flag, load
 if TYPE_CHECKING:
     from peers.running import Peers
 
-LISTENERS = [
-    ("nginx", "h1"),
-    ("nginx", "h1s"),
-    ("nginx", "h2"),
-    ("gonet", "h2c"),
-    ("gonet", "h2"),
-    ("caddy", "h3"),
-]
+LISTENERS = [("nginx", "h1"), ("nginx", "h2"), ("gonet", "h2c"), ("caddy", "h3")]
 
 
 @pytest.mark.parametrize(("name", "listener"), LISTENERS)
@@ -59,11 +52,3 @@ def test_the_open_model_replaces_connections_too(peers: Peers) -> None:
     report = load("-R", "200", "-c", "20", "-n", "50", "--new-connections", url).checked
     assert report["requests"]["ok"] == 50
     assert report["connections"]["spent"] == 50
-
-
-def test_both_flags_and_none_are_refused() -> None:
-    both = load("--new-connections", "--requests-per-connection", "1", "http://127.0.0.1:1/")
-    assert both.code == 2
-    none = load("--requests-per-connection", "0", "http://127.0.0.1:1/")
-    assert none.code == 2
-    assert "type --requests-per-connection 1" in none.message

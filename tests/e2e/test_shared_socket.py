@@ -10,7 +10,7 @@ import pytest
 from client.wire import h3_chaos
 from peers.process import free_port
 
-from .loading import load, load_text
+from .loading import load
 
 if TYPE_CHECKING:
     from aioquic.quic.connection import NetworkAddress
@@ -82,10 +82,3 @@ def test_a_closed_port_is_told() -> None:
     run = load("--h3", SHARED, "-c", "8", "-n", "8", f"https://127.0.0.1:{free_port()}/")
     assert run.code == 1, run
     assert "its UDP port is closed" in run.message
-
-
-def test_it_is_for_http_3_alone() -> None:
-    wrong = load_text(SHARED, "--h2", "-n", "1", "https://localhost/")
-    assert wrong.code == 2, wrong
-    assert f"{SHARED} is about QUIC" in wrong.err
-    assert "--h3" in wrong.err

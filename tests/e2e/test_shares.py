@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> It
         yield server
 
 
-@pytest.mark.parametrize("listener", ["h1", "h2c", "h3"])
+@pytest.mark.parametrize("listener", ["h1", "h3"])
 def test_shares_add_up_to_one_run(server: Callers, listener: str, tmp_path: Path) -> None:
     """Requests by number, connections and rate are dealt as to the threads of one machine."""
     before, _ = server.told()

@@ -110,25 +110,6 @@ def test_version_and_cipher_are_those_that_are_offered(
     assert cipher in {None, report["target"]["tls"]["cipher"]}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--tls", "1.2", "--h3", "https://a/"], "QUIC is TLS 1.3"),
-        (["--tls", "1.3", "http://a/"], "type https://"),
-        (["--ciphers", "RC4-MD5", "https://a/"], "TLS_AES_128_GCM_SHA256"),
-        (["--tls", "1.2", "--early-data", "--h1", "https://a/"], "--tls 1.3"),
-        (
-            ["--tls", "1.2", "--ciphers", "TLS_AES_128_GCM_SHA256", "https://a/"],
-            "--ciphers: none of these cipher suites is of the version of TLS",
-        ),
-    ],
-)
-def test_what_tls_cannot_do_says_what_to_type(arguments: list[str], told: str) -> None:
-    run = load("-n", "1", *arguments)
-    assert run.code == 2
-    assert told in run.message
-
-
 @pytest.mark.parametrize("listener", ["h2", "h3"])
 @pytest.mark.parametrize("call", [(), ("--grpc", UNARY.name, *PROTO_FLAGS)], ids=["get", "call"])
 def test_a_client_certificate_of_version_1_is_told(

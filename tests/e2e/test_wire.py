@@ -25,10 +25,13 @@ def test_headers_are_counted_alike_in_every_version(peers: Peers) -> None:
     """Names and values, pseudo-fields among them, whatever a version makes of them."""
     decoded = {}
     for listener in LISTENERS:
-        parts = ["-n", "60", "-c", "2", *streams(listener), "-k", "-H", "X-Some: thing"]
-        sent = load(flag(listener), *parts, peers["embedded"].url(listener)).good["bytes"]
-        decoded[listener] = sent["header_sent_decoded"] / 60
-        received = sent["header_received_decoded"] / 60
+        parts = ["-n", "20", "-c", "2", *streams(listener), "-k", "-H", "X-Some: thing"]
+        report = load(flag(listener), *parts, peers["embedded"].url(listener)).good
+        sent = report["bytes"]
+        if listener == "h1":
+            planned = report["plan"]["request"]["header_bytes"]
+        decoded[listener] = sent["header_sent_decoded"] / 20
+        received = sent["header_received_decoded"] / 20
         # `:status` and 200 at least.
         assert received > 10, sent
         assert sent["header_sent_encoded"] > 0
@@ -50,13 +53,12 @@ def test_headers_are_counted_alike_in_every_version(peers: Peers) -> None:
     least = sum(len(name) + len(value) for name, value in fields.items())
     # And what is sent with each request beside them.
     assert decoded["h1"] >= least
-    report = load("--h1", "-n", "1", "-H", "X-Some: thing", peers["embedded"].url("h1")).good
-    assert decoded["h1"] == report["plan"]["request"]["header_bytes"]
+    assert decoded["h1"] == planned
 
 
-@pytest.mark.parametrize("listener", LISTENERS)
+@pytest.mark.parametrize("listener", ["h1", "h2", "h3"])
 def test_handshakes_and_round_trips_are_told(peers: Peers, listener: str) -> None:
-    arguments = [flag(listener), "-n", "200", "-c", "4", *streams(listener), "-k"]
+    arguments = [flag(listener), "-n", "40", "-c", "4", *streams(listener), "-k"]
     url = peers["embedded"].url(listener)
     report = load(*arguments, "--resume", "off", url).good
     sent = report["bytes"]
@@ -78,14 +80,14 @@ def test_handshakes_and_round_trips_are_told(peers: Peers, listener: str) -> Non
     assert "at least" in rows
 
 
-@pytest.mark.parametrize("listener", LISTENERS)
+@pytest.mark.parametrize("listener", ["h1", "h3"])
 def test_requests_consist_of_phases(peers: Peers, listener: str) -> None:
-    arguments = [flag(listener), "-n", "300", "-c", "4", *streams(listener), "-k"]
+    arguments = [flag(listener), "-n", "60", "-c", "4", *streams(listener), "-k"]
     url = peers["embedded"].url(listener)
     phases = load(*arguments, url).good["phases"]
     cold, warm = phases["cold"], phases["warm"]
-    assert (cold["ttfb"]["count"], warm["ttfb"]["count"]) == (4, 296)
-    assert (cold["body"]["count"], warm["body"]["count"]) == (4, 296)
+    assert (cold["ttfb"]["count"], warm["ttfb"]["count"]) == (4, 56)
+    assert (cold["body"]["count"], warm["body"]["count"]) == (4, 56)
     assert cold["wait"] is warm["wait"] is None
     assert phases["dns"]["hdr"]
     made = phases["quic"] if listener == "h3" else phases["connect"]
@@ -95,18 +97,18 @@ def test_requests_consist_of_phases(peers: Peers, listener: str) -> None:
     phases, latency = report["phases"], report["latency"]
     cold, warm = phases["cold"], phases["warm"]
     waits = cold["wait"]["count"] + warm["wait"]["count"]
-    assert waits == latency["queued"]["count"] == 300
+    assert waits == latency["queued"]["count"] == 60
     shown = load_text(*arguments, "-R", "1k", url).out
     for row in ("cold wait", "cold first byte", "cold body", "warm wait", "warm body"):
         assert f"\n  {row} " in shown
     # Each request on a connection of its own: all are cold.
     report = load(*arguments, "--new-connections", url).good
     counts = {name: report["phases"][name]["ttfb"]["count"] for name in ("cold", "warm")}
-    assert counts == {"cold": 300, "warm": 0}
+    assert counts == {"cold": 60, "warm": 0}
 
 
 def test_packets_of_quic_are_as_asked_for(peers: Peers) -> None:
-    arguments = ["--h3", "-n", "400", "-c", "1", "-m", "4", "-k"]
+    arguments = ["--h3", "-n", "40", "-c", "1", "-m", "4", "-k"]
     url = peers["embedded"].bases["h3"] + "/bytes/20k"
     fixed = load(*arguments, "--quic-mtu-discovery", "off", url).good
     assert fixed["target"]["mtu"] == 1200
@@ -122,7 +124,7 @@ def test_packets_of_quic_are_as_asked_for(peers: Peers) -> None:
 
 
 def test_a_server_that_knows_how_is_asked_to_acknowledge_less_often(peers: Peers) -> None:
-    upload = ["-b", "x" * 100_000, "-n", "50", "-c", "1", "-m", "4", "-k"]
+    upload = ["-b", "x" * 100_000, "-n", "10", "-c", "1", "-m", "4", "-k"]
     url = peers["embedded"].url("h3")
     report = load("--h3", *upload, "--quic-ack-frequency", "40", url).good
     assert report["plan"]["asked"]["quic_ack_frequency"] == 40

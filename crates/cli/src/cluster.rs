@@ -16,7 +16,7 @@ use trilane_engine::PlanError;
 use crate::load::LoadArgs;
 
 pub(crate) use self::describe::describe;
-pub(crate) use self::gather::{gather, ignore_signals, members};
+pub(crate) use self::gather::{Members, gather, ignore_signals, members};
 pub(crate) use self::share::share;
 
 const CLUSTER: &str = "Cluster";

@@ -23,6 +23,8 @@ use self::values::{
 mod command;
 mod fields;
 mod options;
+#[cfg(test)]
+mod tests;
 mod values;
 
 pub(crate) use self::command::run;

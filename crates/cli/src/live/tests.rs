@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use trilane_engine::{MessagesOut, Options, Plan, Progress, Quantiles, SecondOut};
 
 use super::view::View;
@@ -258,4 +259,21 @@ fn the_course_does_not_grow_for_ever() {
     let text = drawn(&view, 100, 40).join("\n");
     assert!(text.contains("1400 s") && text.contains("2000 s"), "{text}");
     assert!(VecDeque::len(&view.course) <= 600);
+}
+
+#[test]
+fn three_keys_end_the_run() {
+    let key = |code, modifiers| super::ends(KeyEvent::new(code, modifiers));
+    let (plain, control) = (KeyModifiers::NONE, KeyModifiers::CONTROL);
+    for (code, modifiers, ends) in [
+        (KeyCode::Char('q'), plain, true),
+        (KeyCode::Char('Q'), KeyModifiers::SHIFT, true),
+        (KeyCode::Esc, plain, true),
+        (KeyCode::Char('c'), control, true),
+        (KeyCode::Char('q'), control, false),
+        (KeyCode::Char('c'), plain, false),
+        (KeyCode::Enter, plain, false),
+    ] {
+        assert_eq!(key(code, modifiers), ends, "{code:?} {modifiers:?}");
+    }
 }

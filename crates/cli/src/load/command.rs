@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use trilane_engine::{Arrivals, Control, Gate, Options, Outcome, Plan, SecondOut, Verdict};
+use trilane_engine::{
+    Arrivals, Control, Gate, Options, Outcome, Plan, PlanError, SecondOut, Verdict,
+};
 
 use super::LoadArgs;
 use super::values::Format;
-use crate::cluster::{self, Mode};
+use crate::cluster::{self, Members, Mode};
 use crate::grpc;
 use crate::interrupt::Interrupt;
 use crate::live::{self, Live};
@@ -47,22 +49,7 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
             }
         },
     };
-    let planned = arguments.options().and_then(|mut options| {
-        if let Some(members) = &members {
-            cluster::check(arguments)?;
-            options.threads = members.threads();
-        }
-        // A search gives each of its runs a rate.
-        let rate = options
-            .rate
-            .or((!arguments.search.is_empty()).then_some(1.0));
-        let checked = Options {
-            rate,
-            ..options.clone()
-        };
-        Ok((Plan::new(&checked)?, options))
-    });
-    let (plan, options) = match planned {
+    let (plan, options) = match planned(arguments, members.as_ref()) {
         Ok(planned) => planned,
         Err(error) => {
             complain(&error);
@@ -201,6 +188,27 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
         return FAILED;
     }
     conclude(arguments, &outcome)
+}
+
+/// What was typed as options, and the plan of it; a search gives each of its runs a rate. On several machines these
+/// are `members`.
+pub(super) fn planned(
+    arguments: &LoadArgs,
+    members: Option<&Members>,
+) -> Result<(Plan, Options), PlanError> {
+    let mut options = arguments.options()?;
+    if let Some(members) = members {
+        cluster::check(arguments)?;
+        options.threads = members.threads();
+    }
+    let rate = options
+        .rate
+        .or((!arguments.search.is_empty()).then_some(1.0));
+    let checked = Options {
+        rate,
+        ..options.clone()
+    };
+    Ok((Plan::new(&checked)?, options))
 }
 
 /// What is seen of a run while it lasts.

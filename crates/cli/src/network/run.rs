@@ -58,6 +58,13 @@ pub(super) struct RunArgs {
 }
 
 pub(super) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
+    // Before anything is measured or started.
+    let recording = match &args.pcap {
+        Some(file) => {
+            Some(fs::File::create(file).map_err(|error| format!("{}: {error}", file.display()))?)
+        }
+        None => None,
+    };
     let tcp = Tcp::from(&args.tcp);
     let Made {
         server: server_end,
@@ -71,9 +78,8 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     if let Some(late) = late(&proof) {
         tell(format_args!("trilane network: suspect: {late}"));
     }
-    if let Some(file) = &args.pcap {
-        let opened = fs::File::create(file);
-        network.record(opened.map_err(|error| format!("{}: {error}", file.display()))?)?;
+    if let Some(file) = recording {
+        network.record(file)?;
     }
     let mut server = shell(&args.server);
     // What is written to stdout is the client's alone.

@@ -1,5 +1,6 @@
 //! Calls without a connection: what is written when, and how each kind of end is counted.
 
+mod answers;
 mod messages;
 mod streams;
 
@@ -340,124 +341,6 @@ fn messages_are_encoded_in_each_call_where_asked() {
     let (kind, text) = flight.failure();
     assert_eq!(kind, FailureKind::Body);
     assert!(text.contains("trilane.library.v1.Book"), "{text}");
-}
-
-/// How a unary call ends.
-fn unary(script: impl FnOnce(&mut Flight<'_>)) -> (FailureKind, String) {
-    let plan = plan(call("GetBook", "{}"), |_| ()).unwrap();
-    let mut flight = Flight::new(&plan);
-    script(&mut flight);
-    flight.failure()
-}
-
-#[test]
-fn a_call_that_failed_is_counted_by_what_was_wrong() {
-    let grpc = ("content-type", "application/grpc");
-    type Case<'a> = (FailureKind, &'a str, &'a dyn Fn(&mut Flight<'_>));
-    let cases: [Case<'_>; 14] = [
-        (
-            FailureKind::Status,
-            "grpc-status 13 INTERNAL: all is lost",
-            &|flight| {
-                flight.head(
-                    200,
-                    &[
-                        grpc,
-                        ("grpc-status", "13"),
-                        ("grpc-message", "all%20is lost"),
-                    ],
-                );
-                flight.end(None);
-            },
-        ),
-        (FailureKind::Status, "grpc-status 5 NOT_FOUND", &|flight| {
-            flight.ok_head();
-            flight.end(Some(&[("grpc-status", "5")]));
-        }),
-        (
-            FailureKind::Status,
-            "HTTP status 503, which is UNAVAILABLE",
-            &|flight| {
-                flight.head(503, &[("content-type", "text/html")]);
-                flight.end(None);
-            },
-        ),
-        (
-            FailureKind::Protocol,
-            "\"text/html\", not application/grpc",
-            &|flight| {
-                flight.head(200, &[("content-type", "text/html")]);
-                flight.end(None);
-            },
-        ),
-        (FailureKind::Protocol, "no grpc-status", &|flight| {
-            flight.ok_head();
-            flight.message(b"");
-            flight.end(None);
-        }),
-        (FailureKind::Protocol, "grpc-status is \"x\"", &|flight| {
-            flight.ok_head();
-            flight.message(b"");
-            flight.end(Some(&[("grpc-status", "x")]));
-        }),
-        (FailureKind::Body, "within a message", &|flight| {
-            flight.ok_head();
-            flight.sink().data(ID, &[0, 0, 0, 0, 9, 1]);
-            flight.end(Some(&[("grpc-status", "0")]));
-        }),
-        (
-            FailureKind::Body,
-            "0 messages came with status OK",
-            &|flight| {
-                flight.ok_head();
-                flight.end(Some(&[("grpc-status", "0")]));
-            },
-        ),
-        (
-            FailureKind::Status,
-            "grpc-status 99, which counts as UNKNOWN",
-            &|flight| {
-                flight.ok_head();
-                flight.end(Some(&[("grpc-status", "99")]));
-            },
-        ),
-        (FailureKind::Protocol, "as \"0\" and as \"13\"", &|flight| {
-            flight.ok_head();
-            flight.message(b"");
-            flight.end(Some(&[("grpc-status", "0"), ("grpc-status", "13")]));
-        }),
-        (FailureKind::Protocol, "no grpc-encoding", &|flight| {
-            flight.ok_head();
-            flight.sink().data(ID, &[1, 0, 0, 0, 0]);
-            flight.end(Some(&[("grpc-status", "0")]));
-        }),
-        (
-            FailureKind::Protocol,
-            "\"snappy\", which was not offered",
-            &|flight| {
-                let encoding = ("grpc-encoding", "snappy");
-                flight.head(200, &[grpc, encoding]);
-                flight.sink().data(ID, &[1, 0, 0, 0, 0]);
-                flight.end(Some(&[("grpc-status", "0")]));
-            },
-        ),
-        // Only a response of a head alone has its status there.
-        (FailureKind::Protocol, "no grpc-status", &|flight| {
-            flight.head(200, &[grpc, ("grpc-status", "0")]);
-            flight.message(b"");
-            flight.end(None);
-        }),
-        (FailureKind::Protocol, "7", &|flight| {
-            flight.ok_head();
-            flight.sink().data(ID, &[7, 0, 0, 0, 0]);
-            flight.end(Some(&[("grpc-status", "0")]));
-        }),
-    ];
-    for (kind, text, script) in cases {
-        let (found, told) = unary(script);
-        assert_eq!(found, kind, "{told}");
-        assert!(told.contains(text), "{told:?} has no {text:?}");
-    }
 }
 
 #[test]

@@ -188,3 +188,38 @@ fn the_place_of_a_call_that_broke_off_is_filled() {
         assert!(seen.resets >= count - 2, "{}", seen.resets);
     }
 }
+
+#[test]
+fn a_run_that_ends_amid_calls_accounts_for_every_one() {
+    for (method, messages) in [
+        ("GetBook", 1),
+        ("WatchBooks", 3),
+        ("ImportBooks", 1),
+        ("LookUpBooks", 1),
+    ] {
+        for rate in [None, Some(100.0)] {
+            let options = Options {
+                rate,
+                ..calling(method, 205, CallOptions::default())
+            };
+            let (report, _) = run(&options, &addresses(1), streaming(messages));
+            let mut report = report.unwrap();
+            let recorder = &mut report.recorder;
+            let (started, ok) = (recorder.started, recorder.ok);
+            assert_eq!(recorder.failures.total(), 0, "{method}");
+            // In the closed model four are under way whenever it ends.
+            let under_way = if rate.is_none() { 4..=4 } else { 0..=4 };
+            assert!(ok > 0, "{method}: {started}");
+            assert!(
+                under_way.contains(&(started - ok)),
+                "{method}: {ok} of {started}"
+            );
+            let statuses: Vec<_> = recorder.calls().statuses().collect();
+            assert_eq!(statuses, [("OK", ok)], "{method}");
+            let outcome = outcome(&options, report);
+            assert_eq!(outcome.requests.abandoned, started - ok);
+            let response = outcome.latency.response;
+            assert_eq!(response.map(|all| all.summary.count), rate.map(|_| ok));
+        }
+    }
+}
