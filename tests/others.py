@@ -1,8 +1,8 @@
 """What others wrote: `make test` has a few cases of it, `make test-all` has all.
 
-What is left out has the mark `others`: whole suites of other projects, and what is asked of each
-program of others. Which cases stay is said beside each table of them, and here where
-`tests/prepare.py` has to know: it builds only what the tests ask for.
+What is left out has the mark `others`: whole suites of other projects, what is asked of each
+program of others, and a cluster on five machines. Which cases stay is said beside each table of
+them, and here where `tests/prepare.py` has to know: it builds only what the tests ask for.
 """
 
 from __future__ import annotations

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
+from lab.typed import trilane
 from peers.running import absent
 from trilane.lab.processes.launch import find_program
 
@@ -17,14 +16,7 @@ WHO = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgs
 
 def said(*words: str, at: Path) -> str:
     done = subprocess.run(
-        words,
-        cwd=at,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
+        words, cwd=at, capture_output=True, text=True, timeout=LIMIT_S, check=False
     )
     assert done.returncode == 0, done.stderr + done.stdout
     return done.stdout
@@ -36,7 +28,6 @@ def test_the_commits_of_a_branch_are_in_its_history(tmp_path: Path) -> None:
         absent("git is not installed on this machine")
     app, state = tmp_path / "app", tmp_path / "state"
     app.mkdir()
-    trilane = (sys.executable, "-m", "trilane")
     commits = []
     said(git, "init", "--quiet", "--initial-branch", "main", at=app)
     for subject in ("First", "Second", "Third"):
@@ -49,7 +40,8 @@ def test_the_commits_of_a_branch_are_in_its_history(tmp_path: Path) -> None:
         report = str(tmp_path / "report.html")
         quick = ("--blocks", "7", "--repeat", "1", "--no-pin", "--report", report)
         words = ("ab", "--command", "true", "--state", str(state), *quick, *flags)
-        said(*trilane, *words, at=app)
+        done = trilane(*words, folder=app)
+        assert done.returncode == 0, done.stderr
 
     ab("--base", "main~1", "--head", "main")
     ab("--base", "main")
@@ -57,9 +49,9 @@ def test_the_commits_of_a_branch_are_in_its_history(tmp_path: Path) -> None:
     said(git, "checkout", "--quiet", "--detach", commits[1], at=app)
     ab("--base", commits[0], "--branch", "main")
     words = ("history", "--state", str(state), "--format", "json", "--branch")
-    [main] = json.loads(said(*trilane, *words, "main", at=app))["series"]
+    [main] = json.loads(trilane(*words, "main", folder=app).stdout)["series"]
     assert [value["commit"] for value in main["values"]] == [commits[2], commits[2], commits[1]]
     assert [value["subject"] for value in main["values"]] == ["Third", "Third", "Second"]
     assert main["steps"] == []
-    [topic] = json.loads(said(*trilane, *words, "topic", at=app))["series"]
+    [topic] = json.loads(trilane(*words, "topic", folder=app).stdout)["series"]
     assert [value["subject"] for value in topic["values"]] == ["Try"]

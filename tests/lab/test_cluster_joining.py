@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import time
@@ -18,7 +19,7 @@ from peers.clusters import TRILANE, Cluster
 from peers.counted import Counted
 from peers.process import wait_until
 from trilane import _core
-from trilane.cluster import agent, connecting, files, relay
+from trilane.cluster import agent, connecting, files, load, relay
 from trilane.cluster.agent import Order, Preparation, Ready, Refused
 from trilane.cluster.connecting import ClusterFailed, Tls
 from trilane.cluster.deal import Share
@@ -27,10 +28,18 @@ from trilane.lab.processes import supervisor
 LIMIT_S = 60.0
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
+    """One worker, which no test harms."""
     with Cluster() as started:
+        started.worker("one")
         yield started
+
+
+@pytest.fixture(scope="module")
+def client(cluster: Cluster) -> Iterator[distributed.Client]:
+    with distributed.Client(cluster.address, set_as_default=False) as connected:
+        yield connected
 
 
 @pytest.fixture
@@ -46,54 +55,29 @@ def changed(folder: Path, code: str) -> dict[str, str]:
     return {"PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}"}
 
 
-def test_a_worker_with_another_revision_is_refused_by_name(
-    cluster: Cluster, counted: Counted, tmp_path: Path
+def test_workers_of_dasks_own_command_take_part_where_they_have_trilane(
+    counted: Counted, tmp_path: Path
 ) -> None:
-    cluster.worker("same")
-    other = changed(tmp_path / "other", "import trilane\ntrilane.revision = 'fedcba987654'\n")
-    cluster.worker("other", environment=other)
-    ended = cluster.load("-n", "10", counted.url).wait()
-    assert ended.code == 1
-    assert "worker other has trilane" in ended.message
-    assert "(fedcba987654), and this is" in ended.message
-    assert counted.connections == 0
-
-
-def test_a_worker_without_trilane_is_refused_by_name(
-    cluster: Cluster, counted: Counted, tmp_path: Path
-) -> None:
-    cluster.worker("has")
     without = changed(tmp_path / "without", "import sys\nsys.modules['trilane'] = None\n")
-    cluster.dask_worker("lacks", without)
-    with distributed.Client(cluster.address, set_as_default=False) as client:
-        client.wait_for_workers(2, timeout=LIMIT_S)
-    ended = cluster.load("-n", "10", counted.url).wait()
-    assert ended.code == 1
-    assert "worker lacks has no Trilane that can take part" in ended.message
-    assert "pip install 'trilane[cluster]'" in ended.message
-    assert counted.connections == 0
-
-
-def test_a_worker_of_dasks_own_command_takes_part(cluster: Cluster, counted: Counted) -> None:
-    cluster.dask_worker("plain", {})
-    with distributed.Client(cluster.address, set_as_default=False) as client:
-        client.wait_for_workers(1, timeout=LIMIT_S)
-    ended = cluster.load("-n", "20", "-c", "1", "--warmup", "0s", counted.url).wait()
-    assert ended.code in {0, 4}, ended
-    assert ended.report["requests"]["ok"] == 20
-    assert [worker["name"] for worker in ended.report["workers"]] == ["plain"]
-
-
-def test_a_scheduler_without_workers_says_how_to_start_them(cluster: Cluster) -> None:
-    ended = cluster.load("http://127.0.0.1:1/").wait()
-    assert ended.code == 1
-    assert f"has no workers: start them by `trilane cluster worker {cluster.address}`" in (
-        ended.message
-    )
+    with Cluster() as cluster:
+        cluster.dask_worker("has", {}, cores=2)
+        cluster.dask_worker("lacks", without)
+        with distributed.Client(cluster.address, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=LIMIT_S)
+        arguments = ["-n", "20", "-c", "1", "--warmup", "0s", counted.url]
+        with load.Cluster(cluster.address) as both:
+            with pytest.raises(ClusterFailed) as refused:
+                both.measure(arguments)
+            assert counted.connections == 0
+        with load.Cluster(cluster.address, workers=1) as one:
+            report = json.loads(one.measure(arguments))
+    assert "worker lacks has no Trilane that can take part" in str(refused.value)
+    assert "pip install 'trilane[cluster]'" in str(refused.value)
+    assert report["requests"]["ok"] == 20
+    assert [worker["name"] for worker in report["workers"]] == ["has"]
 
 
 def test_a_second_worker_of_the_same_name_is_told(cluster: Cluster) -> None:
-    cluster.worker("one")
     argv = [*TRILANE, "cluster", "worker", cluster.address, "--name", "one", "-t", "1"]
     done = supervisor.finished(argv, limit_s=LIMIT_S * 2)
     assert done.code == 1
@@ -117,7 +101,7 @@ def test_a_cluster_is_started_with_workers_and_says_what_to_type(
     counted: Counted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    argv = [*TRILANE, "cluster", "start", "--workers", "2", "-t", "1", "--port", "0"]
+    argv = [*TRILANE, "cluster", "start", "--workers", "1", "-t", "1", "--port", "0"]
     with supervisor.started(argv, pipes=True) as child:
         address = child.read_line("its address", LIMIT_S).decode().split()[2].rstrip(",")
         assert address.startswith("tls://")
@@ -132,11 +116,9 @@ def test_a_cluster_is_started_with_workers_and_says_what_to_type(
                 connecting.knock(known, security)
         typed = child.read_line("what to type", LIMIT_S).decode()
         assert typed.endswith(f"trilane load --cluster {address} URL")
-        loading = Cluster.load_at(address, "-n", "20", "-c", "2", "--warmup", "0s", counted.url)
-        ended = loading.wait()
-    assert ended.code in {0, 4}, ended
-    assert ended.report["requests"]["ok"] == 20
-    assert len(ended.report["workers"]) == 2
+        with load.Cluster(address) as connected:
+            told = connected.measure(["-n", "20", "-c", "1", "--warmup", "0s", counted.url])
+    assert json.loads(told)["requests"]["ok"] == 20
 
 
 class Prepared:
@@ -167,10 +149,8 @@ class Prepared:
 
 
 @pytest.fixture
-def prepared(cluster: Cluster, counted: Counted) -> Iterator[Prepared]:
-    cluster.worker("one")
-    with distributed.Client(cluster.address, set_as_default=False) as client:
-        yield Prepared(client, counted.url)
+def prepared(client: distributed.Client, counted: Counted) -> Prepared:
+    return Prepared(client, counted.url)
 
 
 def test_a_repeated_task_is_refused(prepared: Prepared, counted: Counted) -> None:
@@ -214,7 +194,6 @@ def test_an_order_that_was_not_prepared_is_refused(prepared: Prepared, counted: 
 def test_what_was_prepared_is_removed_when_the_coordinator_is_gone(
     cluster: Cluster, counted: Counted
 ) -> None:
-    cluster.worker("one")
     before = set(files.own_folder().iterdir())
     with distributed.Client(cluster.address, set_as_default=False) as client:
         Prepared(client, counted.url)
@@ -248,22 +227,22 @@ def test_a_cluster_with_tls(
 ) -> None:
     # There are no files of one's own there.
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    with Cluster(certificates(authority)) as cluster:
+    own, strangers = authority.member(), Authority(tmp_path / "strangers").member()
+    flags = [
+        *("--cluster-tls-ca", str(own.ca)),
+        *("--cluster-tls-cert", str(own.cert), "--cluster-tls-key", str(own.key)),
+    ]
+    with Cluster(flags) as cluster:
         assert cluster.address.startswith("tls://")
         cluster.worker("one")
         ended = cluster.load("-n", "20", "-c", "1", "--warmup", "0s", counted.url).wait()
         assert ended.code in {0, 4}, ended
         assert ended.report["requests"]["ok"] == 20
-        for address, flags, message in (
-            (cluster.address, [], "needs --cluster-tls-ca, --cluster-tls-cert and"),
-            (cluster.address.replace("tls", "tcp"), [], "or one that speaks tls"),
-            (
-                cluster.address,
-                certificates(Authority(tmp_path / "strangers")),
-                "or none that speaks tls and takes this certificate",
-            ),
+        others = Tls(strangers.ca, strangers.cert, strangers.key)
+        for address, tls, message in (
+            (cluster.address, None, "needs --cluster-tls-ca, --cluster-tls-cert and"),
+            (cluster.address.replace("tls", "tcp"), None, "or one that speaks tls"),
+            (cluster.address, others, "or none that speaks tls and takes this certificate"),
         ):
-            refused = Cluster.load_at(address, *flags, counted.url).wait()
-            assert refused.code in {1, 2}, refused
-            assert message in refused.message
-        assert counted.requests == 20
+            with pytest.raises(ClusterFailed, match=message), load.Cluster(address, tls=tls):
+                pass

@@ -1,6 +1,7 @@
 """A cluster of machines with links of their own between them, in namespaces of one kernel.
 
-All machines have one clock, so the truth about offsets is known: they are 0.
+All machines have one clock, so the truth about offsets is known: they are 0. `make test` has the
+cluster of `test_cluster.py`, on one machine.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from peers.clusters import serving
 from peers.process import Process, wait_until
 from peers.star import HUB, Machine, Star, need, star
 from repository import native
+
+pytestmark = others
 
 ADDRESS = f"tcp://{HUB}:8786"
 PORT, TLS_PORT = 8080, 8443
@@ -127,7 +130,6 @@ def test_machines_behind_different_links_make_one_load_and_its_accounts_add_up(l
     assert run["status"] == {"200": count}
 
 
-@others
 def test_the_error_of_each_offset_is_a_bound(lab: Lab) -> None:
     run = lab.load("--worker-label", "load", "-c", "4", "-n", "40", "--warmup", "0s", lab.url)
     told = {worker["name"]: worker for worker in run["workers"]}
@@ -143,7 +145,6 @@ def test_the_error_of_each_offset_is_a_bound(lab: Lab) -> None:
     assert abs(abs(uneven["clock_offset_s"]) - (UNEVEN[0] - UNEVEN[1]) / 2) <= longer_s + 1e-6
 
 
-@others
 def test_each_machine_tells_the_latency_of_its_own_way(lab: Lab) -> None:
     run = lab.load(
         *("--worker-label", "load", "-c", "4", "-R", "80", "-d", "3s", "--warmup", "0s"),
@@ -170,7 +171,6 @@ def race(lab: Lab, folder: Path, *words: str) -> subprocess.CompletedProcess[str
     )
 
 
-@others
 def test_a_race_has_its_clients_on_the_machines_and_its_server_at_the_hub(
     lab: Lab, tmp_path: Path
 ) -> None:
@@ -219,7 +219,6 @@ connections = 4
 """
 
 
-@others
 def test_an_experiment_has_its_server_on_the_machine_with_its_label(
     lab: Lab, tmp_path: Path
 ) -> None:
@@ -242,7 +241,6 @@ def test_an_experiment_has_its_server_on_the_machine_with_its_label(
     wait_until(lambda: not serving(lab.workers["server"].pid), "the server has ended")
 
 
-@others
 def test_a_label_that_no_machine_has_is_told(lab: Lab, tmp_path: Path) -> None:
     (tmp_path / "spread.toml").write_text(EXPERIMENT.replace('"big"', '"bigger"'))
     done = lab.trilane(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.typed import trilane
 from synthetic import folders
 from trilane.lab.machine import doctor_tools
 from trilane.lab.machine.host import Host
@@ -138,14 +139,6 @@ def test_a_folder_anywhere_is_compared_with_a_run_of_the_state_folder(tmp_path: 
     one = folders.race(state, "20261118-100000", FACTORS)
     folders.race(state, "20261119-100000", FACTORS, seed=3)
     copy = shutil.copytree(one, tmp_path / "elsewhere")
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "trilane", "compare", str(copy), "20261119-100000-race"),
-            *("--state", str(state)),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = trilane("compare", str(copy), "20261119-100000-race", "--state", str(state))
     assert done.returncode == 0, done.stderr
     assert "Requests/s, B to A" in " ".join(done.stdout.split())

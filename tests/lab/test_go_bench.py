@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -70,9 +71,19 @@ def run(folder: Path, limit_s: float = 30.0) -> Run:
     return go_bench.run(module, path, ARM, WORKLOAD, log=folder / "log", limit_s=limit_s)
 
 
-def needs_go() -> None:
-    if launch.find_program("go") is None:
+def needs_go() -> str:
+    go = launch.find_program("go")
+    if go is None:
         absent(go_bench.INSTALL)
+    return go
+
+
+@pytest.fixture
+def _own_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lab's builds are in a folder of the test's; what Go has compiled stays where it is."""
+    compiled = subprocess.check_output([needs_go(), "env", "GOCACHE"], text=True)
+    monkeypatch.setenv("GOCACHE", compiled.strip())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def test_a_run_keeps_what_was_printed_and_what_was_seen(tmp_path: Path) -> None:
@@ -161,9 +172,8 @@ def tagged(folder: Path, requires: str) -> None:
     )
 
 
-def test_a_tag_has_requirements_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    needs_go()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+@pytest.mark.usefixtures("_own_builds")
+def test_a_tag_has_requirements_of_its_own(tmp_path: Path) -> None:
     other, tiny = tmp_path / "other", tmp_path / "tiny"
     other.mkdir()
     tiny.mkdir()
@@ -183,11 +193,10 @@ def test_a_tag_has_requirements_of_its_own(tmp_path: Path, monkeypatch: pytest.M
     assert {path.name: path.read_bytes() for path in tiny.iterdir()} == there
 
 
+@pytest.mark.usefixtures("_own_builds")
 def test_a_tag_whose_requirements_cannot_be_had_is_told_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    needs_go()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("GOPROXY", "off")
     tagged(tmp_path, "require trilane.test/other v1.2.3\n")
     assert go_bench.ready("tiny", tmp_path).binaries

@@ -1,19 +1,16 @@
-"""`trilane lab run` and `replay` as a user meets them."""
+"""`trilane lab run` and `replay` as a user meets them: what they print, and what they leave."""
 
 from __future__ import annotations
 
 import json
 import re
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.test_cli import trilane
-from peers.process import MissingProgramError, wait_until
+from lab.typed import trilane
+from peers.process import MissingProgramError
 from peers.running import absent
 from peers.shipped import require
 from trilane.lab.targets import running
@@ -231,41 +228,3 @@ def test_a_replay_of_nothing_is_wrong_usage(made: tuple[Path, Any, str]) -> None
     done = trilane("lab", "replay", "no-such-run", "--state", "state", folder=folder)
     assert done.returncode == 2
     assert "no-such-run" in done.stderr
-
-
-def test_ctrl_c_reports_what_was_measured_and_says_how_to_go_on(
-    made: tuple[Path, Any, str],
-) -> None:
-    folder, _, _ = made
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "trilane",
-            "lab",
-            "run",
-            "small",
-            "--blocks",
-            "200",
-            "--state",
-            "cut",
-        ],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-
-        def measured() -> bool:
-            journals = list((folder / "cut").glob("runs/*/samples.jsonl"))
-            return bool(journals) and journals[0].read_bytes().count(b"\n") >= 7
-
-        wait_until(measured, "seven runs are in the journal")
-        process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=120)
-    finally:
-        process.kill()
-    assert process.returncode == 130, errors
-    assert "type the same command again" in errors
-    assert "A small one" in output

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from lab.typed import trilane
 from synthetic.experiments import edited, written
 from trilane.lab import Experiment
-
-
-def trilane(*arguments: str, folder: Path, width: int = 100) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "trilane", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=folder,
-        env={**os.environ, "NO_COLOR": "1", "COLUMNS": str(width)},
-        check=False,
-    )
 
 
 def test_the_list_has_every_experiment_with_its_question(tmp_path: Path) -> None:
@@ -92,7 +78,7 @@ def test_show_tells_calls_and_benchmarks_by_what_they_are(tmp_path: Path) -> Non
 @pytest.mark.parametrize("width", [60, 80])
 @pytest.mark.parametrize("name", ["strategies", "bookstore", "transcoding"])
 def test_no_name_is_cut_where_the_terminal_is_narrow(tmp_path: Path, name: str, width: int) -> None:
-    done = trilane("lab", "show", name, folder=tmp_path, width=width)
+    done = trilane("lab", "show", name, folder=tmp_path, COLUMNS=str(width))
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= width

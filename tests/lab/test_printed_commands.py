@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -26,6 +27,7 @@ import pytest
 from msgspec.structs import replace
 
 import printed
+from lab.typed import Done, planned, trilane
 from others import others
 from peers import chat, embedded, grpcurl, networks
 from peers.authority import Leaf
@@ -34,9 +36,6 @@ from peers.running import absent
 from printed import Printed
 from repository import DOCS, ROOT, native
 from synthetic import folders
-from trilane import cli
-from trilane.lab import study
-from trilane.lab.asked import order
 from trilane.lab.model.revision import MeasuredRevision
 from trilane.lab.processes.launch import find_program
 
@@ -119,8 +118,10 @@ MAPPED = {
     r"\$CA": "{ca}",
     r"^\.venv/bin/": "",
     # How long and how much.
-    r"-c 10 -m 100 -d 60s": "-c 10 -m 2 -d 2s",
-    r"-d (?!70s)(\d+s|\d+m)\b": "-d 300ms",
+    r"-c 10 -m 100 -d 60s": "-c 10 -m 2 -d 500ms",
+    r"-d (?!70s)(\d+s|\d+m)\b": "-d 100ms",
+    # No rate holds this, which few runs show.
+    r"--search 'p99<10ms,": "-R 200 --search 'p99<1us,",
     r"-n 1000$": "-n 3",
     r"-R \d+[km]\b": "-R 200",
     r"-c (\d{3,}|\dk)\b": "-c 20",
@@ -135,13 +136,15 @@ MAPPED = {
 
 ADDED = {
     r"trilane load (?!.*(--show|--format))": "--format json",
-    r"trilane load (?!.*(-d|-n|--stages|--stages-in-flight) |.*--show)": "-d 300ms",
+    r"trilane load (?!.*(-d|-n|--stages|--stages-in-flight) |.*--show)": "-d 100ms",
+    r"trilane load (?!.*(-n|--stages|--stages-in-flight) |.*--show)": "--warmup 0s",
     r"trilane load .*--har-host": "-k",
     r"trilane race ": "--blocks 1 -d 100ms --warmup 0s",
     r"trilane lab run (?!.*-n )": "-n 3",
     r"trilane lab run ": "--blocks 1",
     r"trilane ab ": "--blocks 7",
-    r"trilane ab .*--(serve|client)": "-d 100ms --no-pin",
+    r"trilane ab .*--serve": "-d 100ms --warmup 0s --no-pin",
+    r"trilane ab .*--(client|command)": "--repeat 1 --no-pin",
     r"trilane (serve|gateway)": "--port 0 --tls-port 0",
     r"trilane cluster start": "--port 0",
     r"trilane cluster worker": "--name worker-$$",
@@ -161,6 +164,8 @@ READY = re.compile(r"^(ready: |scheduler at |worker \S+ offers )", re.MULTILINE)
 PLANNED = re.compile(r"trilane (race|lab run|ab) ")
 EXPERIMENTS = re.compile(r"trilane lab run ")
 """Their clients are programs of others: those of README, too, are planned, and made apart."""
+READS = re.compile(r"trilane (compare|doctor|history|lab (list|show)|report|runs) ?")
+"""They start and serve nothing, and need no process of their own."""
 NETWORKS = re.compile(r"--network|^trilane network ")
 JUDGES = re.compile(r"--fail-if|--budget|--search")
 
@@ -173,29 +178,28 @@ OF_THE_MACHINE = frozenset(
 )
 
 APP = """\
-#!{python}
+#!{python} -IS
 import sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.request import urlopen
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version, wbufsize = "HTTP/1.1", 65536
+def serve(port):
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-    def do_GET(self):
-        self.send_response(200)
-        self.send_header("content-length", "2")
-        self.end_headers()
-        self.wfile.write(b"ok")
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version, wbufsize = "HTTP/1.1", 65536
 
-    def log_message(self, *_):
-        pass
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("content-length", "2")
+            self.end_headers()
+            self.wfile.write(b"ok")
+
+        def log_message(self, *_):
+            pass
+
+    ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
 
 if "--port" in sys.argv:
-    port = int(sys.argv[sys.argv.index("--port") + 1])
-    ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
-elif "--requests" in sys.argv:
-    for _ in range(3):
-        urlopen(sys.argv[-1]).read()
+    serve(int(sys.argv[sys.argv.index("--port") + 1]))
 """
 
 
@@ -256,6 +260,17 @@ class Terminal:
             # A load, which is told every second.
             self._stays(f"{text} --ndjson /dev/stderr", re.compile("{"))
             return None
+        done = self._done(text)
+        # Shown where the test fails.
+        print(f"{time.monotonic() - began:5.1f} s  {text}")
+        meant = EXITS.get(command.text, 0)
+        problem = None if meant and done.returncode == meant else _problem(text, done, self.folder)
+        place = f"{command.document}:{command.line}"
+        return problem and f"{place}: {text}\n{problem}\n{done.stdout}{done.stderr}"
+
+    def _done(self, text: str) -> Done:
+        if READS.match(text):
+            return trilane(*shlex.split(text)[1:], folder=self.folder, **self.env)
         done = subprocess.run(
             [BASH, "-c", text],
             cwd=self.folder,
@@ -266,12 +281,7 @@ class Terminal:
             timeout=LIMIT_S,
             check=False,
         )
-        # Shown where the test fails.
-        print(f"{time.monotonic() - began:5.1f} s  {text}")
-        meant = EXITS.get(command.text, 0)
-        problem = None if meant and done.returncode == meant else _problem(text, done, self.folder)
-        place = f"{command.document}:{command.line}"
-        return problem and f"{place}: {text}\n{problem}\n{done.stdout}{done.stderr}"
+        return Done(done.returncode, done.stdout, done.stderr)
 
     def _stays(self, text: str, ready: re.Pattern[str]) -> None:
         """Start what goes on while the next ones are typed; it is `ready` when it has said so."""
@@ -293,7 +303,7 @@ class Terminal:
             process.stop()
 
 
-def _problem(text: str, done: subprocess.CompletedProcess[str], folder: Path) -> str | None:
+def _problem(text: str, done: Done, folder: Path) -> str | None:
     if "Traceback" in done.stderr:
         return "a traceback"
     if done.returncode == 0 or (done.returncode == 3 and JUDGES.search(text)):
@@ -342,7 +352,7 @@ def places(tmp_path_factory: pytest.TempPathFactory, leaf: Leaf) -> Iterator[dic
 def terminal(places: dict[str, str], tmp_path: Path, document: str) -> Iterator[Terminal]:
     """In a folder with everything that the commands name; it is a repository of git's as well."""
     more = {"port": str(free_port())}
-    if any(command.text.startswith("grpcurl") for command in _of(document)):
+    if any(command.text.startswith("grpcurl") for command in _typed()[document]):
         try:
             more["grpcurl"] = grpcurl.program()
         except MissingProgramError as error:
@@ -421,29 +431,26 @@ def test_what_is_not_typed_here_is_still_printed() -> None:
     assert set(ELSEWHERE) - there == set()
 
 
-def _of(document: str) -> list[Printed]:
-    """The commands of a document that are typed here."""
-    return [
-        command
-        for command in printed.commands()
-        if command.document == document and command.text not in ELSEWHERE
-    ]
+@cache
+def _typed() -> dict[str, list[Printed]]:
+    """What is typed here of each document; what one before it has is not typed again."""
+    found: dict[str, list[Printed]] = {}
+    first = dict.fromkeys(ELSEWHERE, "")
+    for command in printed.commands():
+        if first.setdefault(command.text, command.document) == command.document:
+            found.setdefault(command.document, []).append(command)
+    return found
 
 
-DOCUMENTS = [document for document in printed.documents() if _of(document)]
-
-
-# All of a README's commands take a minute or two.
+# All of a README's commands take half a minute.
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("document", DOCUMENTS)
-def test_the_commands_of_a_document_are_typed(
-    document: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("document", _typed())
+def test_the_commands_of_a_document_are_typed(document: str, terminal: Terminal) -> None:
     problems, untyped = [], []
-    for command in _of(document):
-        planned = EXPERIMENTS if document == "README.md" else PLANNED
-        if planned.match(command.text):
-            problems.append(_planned(command, terminal, monkeypatch))
+    only_planned = EXPERIMENTS if document == "README.md" else PLANNED
+    for command in _typed()[document]:
+        if only_planned.match(command.text):
+            problems.append(_planned(command, terminal))
         elif NETWORKS.search(command.text) and (reason := networks.refused()) is not None:
             untyped.append(f"{command.text}: {reason}")
         else:
@@ -457,36 +464,25 @@ def test_the_commands_of_a_document_are_typed(
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("document", ["README.md"])
 def test_experiments_with_programs_of_others_are_made(document: str, terminal: Terminal) -> None:
-    made = [command for command in _of(document) if EXPERIMENTS.match(command.text)]
+    made = [command for command in _typed()[document] if EXPERIMENTS.match(command.text)]
     assert len(made) >= 4
     problems = [terminal.types(command) for command in made]
     assert "\n\n".join(filter(None, problems)) == ""
 
 
-class Planned(Exception):
-    """The first run would begin now."""
-
-
-def _planned(command: Printed, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> str | None:
+def _planned(command: Printed, terminal: Terminal) -> str | None:
     """Type a race or an experiment up to its first run; what is wrong with it."""
-
-    def conduct(made: study._Study, _watcher: study.Watcher) -> study.Result:
-        assert order(made.form, made.seed)
-        raise Planned
-
-    monkeypatch.setattr(study, "_conduct", conduct)
-    monkeypatch.chdir(terminal.folder)
-    for name in ("PATH", "XDG_STATE_HOME"):
-        monkeypatch.setenv(name, terminal.env[name])
-    place = f"{command.document}:{command.line}: {command.text}"
+    words = shlex.split(terminal.mapped(command.text))[1:]
+    variables = {name: terminal.env[name] for name in ("PATH", "XDG_STATE_HOME")}
     try:
-        return f"{place}\nexit code {cli.run(shlex.split(terminal.mapped(command.text))[1:])}"
-    except Planned:
-        return None
+        planned(*words, folder=terminal.folder, **variables)
+    except AssertionError as error:
+        return f"{command.document}:{command.line}: {command.text}\n{error}"
+    return None
 
 
 def test_experiments_that_sentences_name_are_planned(
-    places: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    places: dict[str, str], tmp_path: Path
 ) -> None:
     terminal = Terminal(tmp_path, places)
     (tmp_path / "experiments").mkdir()
@@ -499,7 +495,7 @@ def test_experiments_that_sentences_name_are_planned(
         command for command in printed.commands() if command.text.startswith("trilane lab run")
     ]
     problems = [
-        _planned(command, terminal, monkeypatch)
+        _planned(command, terminal)
         for command in (*printed.inline(), *whole)
         if command.text not in ELSEWHERE
     ]

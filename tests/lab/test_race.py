@@ -17,7 +17,9 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 from jsonschema import Draft202012Validator
+from msgspec import structs
 
+from lab import fake_load
 from lab.conftest import HERE, Said
 from peers.process import children
 from synthetic import records
@@ -26,11 +28,13 @@ from trilane.lab import study
 from trilane.lab.analysis import looks, paired
 from trilane.lab.analysis.paired import Observed
 from trilane.lab.asked import CannotRun, Wanted, from_manifest
-from trilane.lab.clients.engine_run import Misused
+from trilane.lab.clients import engine_run
+from trilane.lab.clients.engine_run import EnginePlan, Misused
 from trilane.lab.clients.executor import Executor
 from trilane.lab.machine.meter import Meter
 from trilane.lab.model.comparison import AbsentArm, Comparison, Look
 from trilane.lab.model.lab import Skipped
+from trilane.lab.model.run import Run
 from trilane.lab.processes import supervisor
 from trilane.lab.storage import runs, store
 from trilane.lab.targets import servers
@@ -438,8 +442,17 @@ def test_an_embedded_server_that_does_not_start_ends_the_race(
     assert list((tmp_path / "runs").iterdir()) == []
 
 
+def at_once(plan: EnginePlan, *, log: Path, limit_s: float) -> Run:
+    """A run as `fake_load.py` makes it, without its process: of these tests it is the number."""
+    assert limit_s > 0, log
+    told = json.loads(os.environ["FAKE_LOAD"]).get(plan.arm.version, {})
+    made = msgspec.convert(fake_load.single(plan.arm.version, told), Run)
+    return structs.replace(made, plan=structs.replace(made.plan, strategy=plan.arm.strategy))
+
+
 def looked(wanted: Make, monkeypatch: pytest.MonkeyPatch, *, most: int, **flags: Any) -> Wanted:
     """A race of two arms that looks after six blocks, and after `most`."""
+    monkeypatch.setattr(engine_run, "run", at_once)
     plan = [Look(blocks=6, alpha=0.04), Look(blocks=most, alpha=0.01)]
     monkeypatch.setattr(looks, "planned", lambda _most, **_: plan)
     asked = wanted(blocks=most, versions=["h1", "h2"], **flags)

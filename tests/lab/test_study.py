@@ -36,16 +36,17 @@ from trilane.lab.storage import runs, store
 from trilane.report import accounts, view
 
 WORKLOAD = Workload(kind="urls", paths=("/hello", "/bytes/100"), count=8)
+PYTHON = WORKLOAD.arm("http-client", "h1", name="python")
+ENGINE = WORKLOAD.arm("engine", "h1", name="engine", title="the engine")
+# Of the engine alone, which starts at once.
+OTHER = WORKLOAD.arm("engine", "h2", name="other")
 
 
 def experiment(blocks: int = 2, **changes: Any) -> Experiment:
-    arms = (
-        WORKLOAD.arm("http-client", "h1", name="python"),
-        WORKLOAD.arm("engine", "h1", name="engine", title="the engine"),
-    )
+    arms = changes.pop("arms", (OTHER, ENGINE))
     form = Form(
         name="fair",
-        baseline="python",
+        baseline=arms[0].name,
         rank="elapsed_s",
         measures=("elapsed_s", "requests_per_s", "client_cpu_us_per_request"),
         workload=WORKLOAD,
@@ -98,7 +99,7 @@ def run_folder(folder: Path) -> list[dict[str, Any]]:
 def test_an_experiment_leaves_every_run_and_a_result(
     tmp_path: Path, lab_schema: Draft202012Validator
 ) -> None:
-    done, said = made_of(wanted(experiment(), tmp_path))
+    done, said = made_of(wanted(experiment(arms=(PYTHON, ENGINE)), tmp_path))
     assert said.begun == (6, 0)
     kept = json.loads((done.folder / "result.json").read_text())
     assert runs.load(done.folder).judged == done.result
@@ -121,8 +122,9 @@ def test_an_experiment_leaves_every_run_and_a_result(
 def test_each_end_of_each_arm_has_a_profile_or_a_reason(
     tmp_path: Path, lab_schema: Draft202012Validator
 ) -> None:
-    done, said = made_of(wanted(experiment(), tmp_path, profile=True))
-    assert len(run_folder(done.folder)) == 6
+    asked = wanted(experiment(arms=(PYTHON, ENGINE)), tmp_path, blocks=1, profile=True)
+    done, said = made_of(asked)
+    assert len(run_folder(done.folder)) == 3
     profiles = done.result.profiles
     assert isinstance(profiles, Profiles)
     if perf.refusal() is None:
@@ -169,7 +171,7 @@ def test_ctrl_c_keeps_what_was_measured_and_the_next_run_goes_on(tmp_path: Path)
     assert then.took_s is not None
     assert now.took_s is not None
     assert 0 < then.took_s < now.took_s
-    fresh, _ = made_of(wanted(experiment(), tmp_path))
+    fresh, _ = made_of(wanted(experiment(), tmp_path), stop=0)
     assert fresh.folder != cut.folder
 
 
@@ -230,13 +232,13 @@ def test_kill_9_loses_at_most_the_run_in_flight(tmp_path: Path) -> None:
     assert process.returncode == -signal.SIGKILL
     before = journals[0].read_bytes().count(b"\n")
     assert before >= 3
-    went_on, said = made_of(wanted(experiment(40), tmp_path, blocks=40), stop=2)
+    went_on, said = made_of(wanted(experiment(40), tmp_path, blocks=40), stop=1)
     assert went_on.folder == journals[0].parent
     assert said.begun == (120, before)
     # Nobody knows how long the killed command worked.
     assert runs.read_manifest(went_on.folder).took_s is None
     lines = run_folder(went_on.folder)
-    assert len(lines) == before + 2
+    assert len(lines) == before + 1
     keys = [(line["block"], line["arm"], line["slot"]) for line in lines]
     assert len(set(keys)) == len(keys)
 
@@ -244,12 +246,12 @@ def test_kill_9_loses_at_most_the_run_in_flight(tmp_path: Path) -> None:
 def test_an_arm_that_cannot_run_is_skipped_with_its_reason(tmp_path: Path) -> None:
     installed_nowhere(tmp_path)
     arms = (
-        WORKLOAD.arm("http-client", "h1", name="python"),
+        ENGINE,
         WORKLOAD.arm("nowhere", "h1", name="absent"),
-        WORKLOAD.arm("engine", "h1", name="engine"),
+        OTHER,
         WORKLOAD.arm("http-client", "h2", name="too-new"),
     )
-    done, _ = made_of(wanted(experiment(arms=arms), tmp_path))
+    done, _ = made_of(wanted(experiment(arms=arms), tmp_path, blocks=1))
     skipped = {row.arm: row.reason for row in done.result.skipped}
     assert skipped.keys() == {"absent", "too-new"}
     assert "no-such-program is not installed" in skipped["absent"]
@@ -268,10 +270,8 @@ def installed_nowhere(folder: Path) -> None:
 
 def test_without_its_baseline_nothing_runs_and_nothing_is_left(tmp_path: Path) -> None:
     installed_nowhere(tmp_path)
-    made = experiment(
-        arms=(WORKLOAD.arm("nowhere", "h1", name="python"), *experiment().forms["fair"].arms[1:])
-    )
-    with pytest.raises(CannotRun, match="baseline python cannot run"):
+    made = experiment(arms=(WORKLOAD.arm("nowhere", "h1", name="absent"), ENGINE))
+    with pytest.raises(CannotRun, match="baseline absent cannot run"):
         made_of(wanted(made, tmp_path))
     assert list((tmp_path / "runs").iterdir()) == []
 
@@ -301,28 +301,27 @@ def test_bodies_that_differ_are_told_before_the_runs(tmp_path: Path) -> None:
     with answering(b"version 1") as one, answering(b"version 2") as other:
         arms = tuple(
             replace(WORKLOAD.arm("engine", "h1", name=name, title=name), server=server)
-            for name, server in (("python", one), ("head", other))
+            for name, server in (("base", one), ("head", other))
         )
         done, said = made_of(wanted(experiment(arms=arms), tmp_path))
     assert done.result.validity.verdict == "invalid"
     [told] = [line for line in said.lines if line.startswith("in the trial run: ")]
-    assert "python read 9 bytes with CRC-32 " in told
+    assert "base read 9 bytes with CRC-32 " in told
     assert "head read 9 bytes with CRC-32 " in told
     assert "trilane ab --bodies differ" in told
 
 
 def test_a_baseline_alone_is_no_comparison(tmp_path: Path) -> None:
     installed_nowhere(tmp_path)
-    arms = (experiment().forms["fair"].arms[0], WORKLOAD.arm("nowhere", "h1", name="absent"))
-    with pytest.raises(CannotRun, match=r"only python can run here.*absent cannot run"):
+    arms = (ENGINE, WORKLOAD.arm("nowhere", "h1", name="absent"))
+    with pytest.raises(CannotRun, match=r"only engine can run here.*absent cannot run"):
         made_of(wanted(experiment(arms=arms), tmp_path))
 
 
 @pytest.mark.parametrize("part", ["client", "server"])
 def test_a_name_that_nobody_has_ends_it_before_anything_runs(tmp_path: Path, part: str) -> None:
-    first, second = experiment().forms["fair"].arms
     wrong: dict[str, Any] = {part: "no-such-name"}
-    arms = (first, replace(second, **wrong))
+    arms = (OTHER, replace(ENGINE, **wrong))
     with pytest.raises(BadExperiment, match=rf"arms\[1\].{part}: 'no-such-name' is not a {part}"):
         made_of(wanted(experiment(arms=arms), tmp_path))
     assert not (tmp_path / "runs").exists()
@@ -331,11 +330,11 @@ def test_a_name_that_nobody_has_ends_it_before_anything_runs(tmp_path: Path, par
 def test_a_sweep_is_judged_point_by_point_with_the_claims_of_each(tmp_path: Path) -> None:
     made = experiment(
         workload=replace(WORKLOAD, count=None),
-        sweep=Sweep("count", (4, 12), "requests", (("engine", "python"),)),
-        published=(Published("elapsed_s", "engine", "python", (1.0, 2.0), at=12, where="a table"),),
+        sweep=Sweep("count", (4, 12), "requests", (("engine", "other"),)),
+        published=(Published("elapsed_s", "engine", "other", (1.0, 2.0), at=12, where="a table"),),
         expect=(
-            Expect("elapsed_s", "engine", "python", 1e-9, 1e9),
-            Expect("elapsed_s", "engine", "python", 1e8, 1e9, at=4),
+            Expect("elapsed_s", "engine", "other", 1e-9, 1e9),
+            Expect("elapsed_s", "engine", "other", 1e8, 1e9, at=4),
         ),
     )
     done, _ = made_of(wanted(made, tmp_path))
@@ -352,8 +351,8 @@ def test_a_sweep_is_judged_point_by_point_with_the_claims_of_each(tmp_path: Path
 
 
 def test_the_engine_pays_for_its_handshakes_like_a_client(tmp_path: Path) -> None:
-    done, _ = made_of(wanted(experiment(), tmp_path))
-    engine = done.result.points[0].comparison.arms[1]
+    done, _ = made_of(wanted(experiment(arms=(ENGINE,)), tmp_path, blocks=1))
+    engine = done.result.points[0].comparison.arms[0]
     for run in view.runs(engine):
         assert run.elapsed_s is not None
         assert run.phases is not None
@@ -367,14 +366,12 @@ def test_the_engine_pays_for_its_handshakes_like_a_client(tmp_path: Path) -> Non
 def test_arms_at_a_rate_are_compared_by_the_latency_from_the_intended_start(
     tmp_path: Path,
 ) -> None:
-    paced = Workload(duration_s=0.5, rate=200.0)
+    paced = Workload(duration_s=0.2, warmup_s=0.0, rate=200.0)
     arms = (
         paced.arm("engine", "h1", "load", name="one", connections=8),
         paced.arm("engine", "h2", "load", name="two", connections=1, streams=8),
     )
-    made = experiment(
-        workload=paced, arms=arms, baseline="one", rank="p50", measures=("p50", "requests_per_s")
-    )
+    made = experiment(workload=paced, arms=arms, rank="p50", measures=("p50", "requests_per_s"))
     done, _ = made_of(wanted(made, tmp_path, blocks=1))
     comparison = done.result.points[0].comparison
     rows = {row.name: row.values for row in comparison.ledger.rows}

@@ -48,11 +48,6 @@ class Worker:
                 return child
         raise ProcessLookupError(f"{self.name} has no worker's process")
 
-    def kill(self) -> None:
-        """Kill all of it at once, but what it has started in groups of their own."""
-        os.killpg(self.command.pid, signal.SIGKILL)
-        self.command.wait()
-
 
 class Loading:
     """`trilane load --cluster … --format json` under way."""
@@ -99,14 +94,6 @@ class Ended:
         found: dict[str, Any] = json.loads(self.out)
         return found
 
-    @property
-    def message(self) -> str:
-        """The only line on stderr of a command that could not run."""
-        lines = [line for line in self.err.splitlines() if line.strip()]
-        assert len(lines) == 1, self
-        assert self.out == "", self
-        return lines[0]
-
 
 class Cluster:
     """`trilane cluster start` without workers, and workers of their own. A context manager."""
@@ -127,30 +114,20 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def worker(
-        self,
-        name: str,
-        *flags: str,
-        cores: int = 1,
-        environment: Mapping[str, str] | None = None,
-    ) -> Worker:
+    def worker(self, name: str, *flags: str, cores: int = 1) -> Worker:
         """Start a worker, and wait until it has joined."""
         argv = [*TRILANE, "cluster", "worker", self.address, "--name", name, "-t", str(cores)]
-        command = self._started([*argv, *self._flags, *flags], environment)
+        command = self._started([*argv, *self._flags, *flags])
         line = _line(command)
         assert f"worker {name} offers" in line, line
         self.workers[name] = worker = Worker(name, command)
         return worker
 
-    def dask_worker(self, name: str, environment: Mapping[str, str]) -> None:
+    def dask_worker(self, name: str, environment: Mapping[str, str], cores: int = 1) -> None:
         """Start a worker by Dask's own command, without waiting for it."""
         argv = [sys.executable, "-m", "distributed.cli.dask_worker", self.address, "--name", name]
-        self._started([*argv, "--nthreads", "1", "--no-dashboard"], environment, quiet=True)
-
-    @staticmethod
-    def load_at(address: str, *arguments: str) -> Loading:
-        """Begin a load at an address, whatever is there."""
-        return Loading(address, arguments)
+        argv += ["--nthreads", str(cores), "--no-dashboard"]
+        self._started(argv, environment, quiet=True)
 
     def load(self, *arguments: str) -> Loading:
         """Begin a load on it."""

@@ -8,6 +8,7 @@ import json
 import socket
 import ssl
 from itertools import cycle, islice
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from lab.contenders.conversation import plan
 from trilane_contender.client import Answer, Broken, Library
 from trilane_contender.failures import kind_of, message_of
+from trilane_contender.generator import Generator
 from trilane_contender.plan import BadPlan, parse
 from trilane_contender.processes import ProcessesAsyncio
 from trilane_contender.serial import Serial
@@ -235,3 +237,36 @@ def test_processes_get_equal_jobs_and_a_remainder(count: int, jobs: list[int]) -
     strategy.batch(list(islice(cycle(["/"]), count)))
     strategy.close()
     assert shares == jobs
+
+
+class Loads(Generator):
+    """A load generator that can do whatever all of them can."""
+
+    name = "loads"
+    versions = ("h1", "h2")
+
+    def cannot(self) -> list[tuple[bool, str]]:
+        return [(self.plan.method == "PUT", "loads has no PUT")]
+
+    verify = run = result = version = None  # type: ignore[assignment] - nothing is sent
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, None),
+        ({"session": False}, "loads keeps its connections: it needs session = true"),
+        ({"gzip": True}, "loads does not decode gzip"),
+        ({"warmup": 10}, "loads warms up by time, not by a number of requests"),
+        ({"repeat": 2}, "loads does not repeat a workload"),
+        ({"workload": {"kind": "crawl", "start": "/site/"}}, "loads cannot follow links"),
+        ({"version": "h3"}, "loads speaks h1 and h2 only, not h3"),
+        ({"strategy": "serial"}, "loads has no strategy 'serial', only load"),
+        ({"method": "PUT"}, "loads has no PUT"),
+    ],
+)
+def test_what_a_load_generator_cannot(
+    changes: dict[str, Any], reason: str | None, tmp_path: Path
+) -> None:
+    asked = parsed(**{"version": "h1", "strategy": "load", **changes})
+    assert Loads(asked, 1, tmp_path).refusal() == reason

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lab.contenders.conversation import converse, plan
-from lab.test_cli import trilane
+from lab.typed import trilane
 from peers.running import absent
 from repository import DOCS
 from trilane.lab.clients import contenders

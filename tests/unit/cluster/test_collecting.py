@@ -1,4 +1,4 @@
-"""How a load on a cluster ends when it is interrupted: of a scheduler that is made up."""
+"""How a load on a cluster ends for its workers: of a scheduler that is made up."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ class Scheduler:
     def __init__(self) -> None:
         self.stop: list[bool] = []
         self.is_lost = False
+        self.gone: list[str] = []
+        self.silent_s: dict[int, float] = {}
 
     def trilane_take(self, *, run: str, limit_s: float, stop: bool) -> dict[str, Any]:
         assert (run, limit_s > 0) == (RUN, True)
         if self.is_lost:
             raise SchedulerLost("it is gone")
         self.stop.append(stop)
-        return {"frames": [], "gone": [], "silent_s": {}, "more": False}
+        return {"frames": [], "gone": self.gone, "silent_s": self.silent_s, "more": False}
 
 
 class Client:
@@ -114,3 +116,20 @@ def test_workers_that_do_not_end_are_lost(
 def test_all_are_lost_with_the_scheduler(collection: Collection, scheduler: Scheduler) -> None:
     scheduler.is_lost = True
     assert set(reasons(collection.next([]))) == {"the scheduler was lost"}
+
+
+def test_who_left_or_is_silent_is_lost_and_the_others_go_on(
+    collection: Collection, scheduler: Scheduler
+) -> None:
+    scheduler.silent_s = {0: collecting.SILENT_S, 1: 0.1}
+    assert collection.next([]) == []
+    scheduler.silent_s = {0: collecting.SILENT_S + 0.1, 1: 0.1}
+    [(worker, frame)] = collection.next([])
+    assert (worker, frame.kind) == (0, frames.LOST)
+    assert json.loads(frame.content)["reason"] == "it was not heard of for 5 s"
+    assert not collection.is_done()
+    scheduler.gone = ["tcp://b"]
+    [(worker, frame)] = collection.next([])
+    assert (worker, frame.kind) == (1, frames.LOST)
+    assert json.loads(frame.content)["reason"] == "it left the cluster, or its process ended"
+    assert collection.is_done()
