@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import pytest
 from msgspec import structs
-from rich.console import Console
 
 from synthetic import labs
 from trilane.cli import running
@@ -16,6 +15,7 @@ from trilane.lab import study
 from trilane.lab.model.lab import ExpectedRatio, LabResult
 from trilane.lab.storage import summaries
 from trilane.report import html
+from trilane.report.screen import Console
 
 
 def ended_with(result: LabResult, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
