@@ -71,6 +71,8 @@ fn play(case: &'static Case, connect: impl Fn(&mut Played) -> Server) {
             let server = server.insert(usable.unwrap_or_else(|| connect(&mut played)));
             let exchange = server.request(&case.method);
             server.carry(&mut played);
+            let most = case.requests + usize::from(case.once);
+            assert!(played.requests <= most, "{}: sent again", case.name);
             let response = response(&exchange);
             // Nothing was done for it: whoever has the connection sends it again.
             if !matches!(&response, Err(error) if error.unprocessed == Unprocessed::Proved) {

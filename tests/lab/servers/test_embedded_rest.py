@@ -1,4 +1,7 @@
-"""REST by transcoding on the embedded server: every binding, every version, both formats."""
+"""REST by transcoding, of the embedded server and through the gateway: every binding, both formats.
+
+That it is the same over every version is in the tests of the crate `serve`.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,16 @@ from peers.grpc_schema import Message, Schema, as_json
 from peers.peer import Peer
 
 from .conftest import Start
-from .web import JSON, PROTOBUF, VERSIONS, Answer, Web
+from .web import JSON, PROTOBUF, Answer, Web
 
 BAD_REQUEST, NOT_FOUND = 400, 404
 INVALID_CODE, NOT_FOUND_CODE = 3, 5
-over_every_version = pytest.mark.parametrize("web", VERSIONS, indirect=True)
 in_both_formats = pytest.mark.parametrize("media_type", [JSON, PROTOBUF])
 
 
 @pytest.fixture
-def web(request: pytest.FixtureRequest, ours: Peer) -> Iterator[Web]:
-    with Web.open(ours, getattr(request, "param", "h1")) as found:
+def web(ours: Peer) -> Iterator[Web]:
+    with Web.open(ours, "h1") as found:
         yield found
 
 
@@ -59,7 +61,6 @@ def refusal(answer: Answer, status: int, code: int) -> str:
     return text
 
 
-@over_every_version
 @in_both_formats
 def test_a_book(web: Web, schema: Schema, media_type: str) -> None:
     answer = web.ask("GET", "/v1/shelves/3/books/9", accept=media_type)
@@ -75,7 +76,6 @@ def test_json_is_that_of_proto3(web: Web) -> None:
     assert {key: value for key, value in found.items() if value} == as_json(3, 8)
 
 
-@over_every_version
 @in_both_formats
 def test_a_page_of_books(web: Web, schema: Schema, media_type: str) -> None:
     query = "pageSize=3&filter.read=true&filter.minPages=120&filter.authors=Author+34"
@@ -94,7 +94,6 @@ def test_a_page_of_books(web: Web, schema: Schema, media_type: str) -> None:
     assert [book.author for book in found.books] == ["Author 35"]
 
 
-@over_every_version
 def test_the_body_of_a_response_may_be_one_field(web: Web, schema: Schema) -> None:
     answer = web.ask("GET", "/v1/shelves/2/titles?pageSize=2")
     assert answer.status == 200
@@ -102,7 +101,6 @@ def test_the_body_of_a_response_may_be_one_field(web: Web, schema: Schema) -> No
     assert [book["title"] for book in found] == ["Book 1 of shelf 2", "Book 2 of shelf 2"]
 
 
-@over_every_version
 @in_both_formats
 def test_a_book_from_its_creation_to_its_end(web: Web, schema: Schema, media_type: str) -> None:
     given = schema.make(
@@ -131,7 +129,6 @@ def test_a_book_from_its_creation_to_its_end(web: Web, schema: Schema, media_typ
     refusal(web.ask("GET", path), NOT_FOUND, NOT_FOUND_CODE)
 
 
-@over_every_version
 def test_what_is_missing_or_wrong(web: Web) -> None:
     assert "shelves/1/books/99999" in refusal(
         web.ask("GET", "/v1/shelves/1/books/99999"), NOT_FOUND, NOT_FOUND_CODE
@@ -151,7 +148,6 @@ def test_what_is_missing_or_wrong(web: Web) -> None:
         assert word in refusal(answer, BAD_REQUEST, INVALID_CODE), query
 
 
-@over_every_version
 def test_content_that_does_not_fit(web: Web) -> None:
     for content, word in (
         (b'{"pages": "many"}', "pages"),
@@ -169,7 +165,6 @@ def test_content_that_does_not_fit(web: Web) -> None:
     assert answer.status == 415, answer
 
 
-@over_every_version
 def test_paths_and_methods_that_are_not_there(web: Web) -> None:
     for path in ("/v1/nothing", "/v1/shelves/1", "/v2/shelves/1/books", "/v1/books:burn"):
         answer = web.ask("GET", path)

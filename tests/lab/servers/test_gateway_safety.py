@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -51,18 +52,40 @@ def flags(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
     return ("--proto", str(file))
 
 
-@pytest.fixture
+@contextlib.contextmanager
+def _before(server: Scripted, flags: tuple[str, ...], folder: Path) -> Iterator[Peer]:
+    """A gateway for several tests."""
+    peer = embedded.start(native(), folder, gateway_to=[server.base], flags=flags)
+    try:
+        yield peer
+    finally:
+        peer.stop()
+
+
+@pytest.fixture(scope="module")
 def server() -> Iterator[Scripted]:
     """A server that says nothing."""
     with grpc_scripted.serving(silent) as found:
         yield found
 
 
-@pytest.fixture
-def echo(own: Own, flags: tuple[str, ...]) -> Iterator[Peer]:
+@pytest.fixture(scope="module")
+def silence(
+    server: Scripted, flags: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Peer]:
+    """A gateway to it."""
+    with _before(server, flags, tmp_path_factory.mktemp("silence")) as peer:
+        yield peer
+
+
+@pytest.fixture(scope="module")
+def echo(flags: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
     """A gateway to a server that gives back what it gets."""
-    with grpc_scripted.serving(Call.answer) as found:
-        yield gateway(own, found.base, flags=flags)
+    with (
+        grpc_scripted.serving(Call.answer) as found,
+        _before(found, flags, tmp_path_factory.mktemp("echo")) as peer,
+    ):
+        yield peer
 
 
 # Pages.
@@ -145,9 +168,9 @@ LEAVING = {
 
 @pytest.mark.parametrize("kind", LEAVING)
 def test_a_caller_of_http1_that_leaves_ends_its_call(
-    own: Own, server: Scripted, flags: tuple[str, ...], kind: str
+    server: Scripted, silence: Peer, kind: str
 ) -> None:
-    where = urlsplit(gateway(own, server.base, flags=flags).bases["h1"])
+    where = urlsplit(silence.bases["h1"])
     with socket.create_connection((where.hostname, where.port), timeout=PATIENCE_S) as raw:
         raw.sendall(LEAVING[kind])
         call = server.next_call()
@@ -159,14 +182,10 @@ def test_a_caller_of_http1_that_leaves_ends_its_call(
     assert (reset.stream_id, reset.error_code) == (call.stream, ErrorCodes.CANCEL)
 
 
-def test_a_caller_of_http3_that_leaves_ends_its_call(
-    own: Own, server: Scripted, flags: tuple[str, ...]
-) -> None:
-    peer = gateway(own, server.base, flags=flags)
-
+def test_a_caller_of_http3_that_leaves_ends_its_call(server: Scripted, silence: Peer) -> None:
     async def leave() -> None:
-        async with AsyncClient(versions=("h3",), verify=str(peer.ca), proxies=None) as client:
-            asking = asyncio.create_task(client.get(f"{peer.bases['h3']}/watch/x"))
+        async with AsyncClient(versions=("h3",), verify=str(silence.ca), proxies=None) as client:
+            asking = asyncio.create_task(client.get(f"{silence.bases['h3']}/watch/x"))
             await asyncio.to_thread(server.next_call)
             asking.cancel()
             with contextlib.suppress(asyncio.CancelledError):

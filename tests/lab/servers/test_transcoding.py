@@ -37,12 +37,12 @@ def _needs_go_and_a_new_engine() -> None:
         absent("the extension was built before `trilane load` could call gRPC: make develop")
 
 
-def result(form: str, state: Path) -> tuple[dict[str, Any], Path]:
+def result(form: str, state: Path, blocks: int) -> tuple[dict[str, Any], Path]:
     wanted = Wanted(
         experiment=Experiment.load("transcoding"),
         form=form,
         quick=True,
-        blocks=2,
+        blocks=blocks,
         seed=3,
         state=state,
     )
@@ -65,7 +65,7 @@ def result(form: str, state: Path) -> tuple[dict[str, Any], Path]:
 
 
 def test_published_puts_the_posts_ratios_beside_ours(tmp_path: Path) -> None:
-    kept, folder = result("published", tmp_path)
+    kept, folder = result("published", tmp_path, 2)
     (point,) = kept["points"]
     arms = {arm["name"]: arm for arm in point["comparison"]["arms"]}
     assert set(arms) == {
@@ -90,7 +90,7 @@ def test_published_puts_the_posts_ratios_beside_ours(tmp_path: Path) -> None:
 
 
 def test_fair_calls_servers_of_two_languages_in_two_formats(tmp_path: Path) -> None:
-    kept, _ = result("fair", tmp_path)
+    kept, _ = result("fair", tmp_path, 1)
     (point,) = kept["points"]
     arms = {arm["name"]: arm for arm in point["comparison"]["arms"]}
     assert {(arm["server"], arm["message"], arm["version"]) for arm in arms.values()} == {
