@@ -447,103 +447,113 @@ fn of_file(flag: &str, name: &str, text: &str, more: &[&str]) -> String {
     told
 }
 
+const BASE: [&str; 1] = ["http://a"];
+/// A flag, the file that it names with its text, what else is typed, and what is said.
+type WrongFile = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+    &'static str,
+);
+const WRONG_FILES: &[WrongFile] = &[
+    (
+        "--requests",
+        "a.jsonl",
+        "{\"url\": \"/\"}\n{\"url\": 1}\n",
+        &BASE,
+        "a.jsonl:2:9: invalid type",
+    ),
+    ("--requests", "a.jsonl", "", &BASE, "has no request"),
+    (
+        "--requests",
+        "a.jsonl",
+        "{\"url\": \"/x\"}\n",
+        &[],
+        "\"/x\" is a path without a server",
+    ),
+    (
+        "--requests",
+        "a.jsonl",
+        "{\"url\": \"/{rand:2-1}\"}\n",
+        &BASE,
+        "a.jsonl:1: {rand:2-1} is not a range",
+    ),
+    (
+        "--requests",
+        "a.jsonl",
+        "{\"url\": \"/\"}\n{\"url\": \"https://b/\"}\n",
+        &BASE,
+        "a.jsonl:2: http://a/ and https://b/",
+    ),
+    (
+        "--requests",
+        "a.jsonl",
+        "{\"url\": \"/\", \"weight\": 0}\n",
+        &BASE,
+        "a.jsonl:1: the weight 0",
+    ),
+    (
+        "--requests",
+        "a.jsonl",
+        "{\"url\": \"/\", \"headers\": {\"a b\": \"c\"}}\n",
+        &BASE,
+        "a.jsonl:1: header name \"a b\"",
+    ),
+    (
+        "--requests",
+        "a.http",
+        "GET {{host}}/\n",
+        &BASE,
+        "a.http:1:7: the variable \"host\" is not known",
+    ),
+    (
+        "--har",
+        "a.har",
+        "[]",
+        &[],
+        "a.har:1:2: this is not an HTTP Archive",
+    ),
+    (
+        "--scenario",
+        "a.toml",
+        "[[steps]]\nulr = '/'\n",
+        &BASE,
+        ":2:1: unknown field `ulr`",
+    ),
+    (
+        "--scenario",
+        "a.toml",
+        "[[steps]]\nurl = '/{var:x}'\n",
+        &BASE,
+        "and no step takes any",
+    ),
+    (
+        "--scenario",
+        "a.toml",
+        "[[steps]]\nurl = '/'\ntake = { y = { regex = '(' } }\n",
+        &BASE,
+        ":1:1: regex parse error",
+    ),
+    (
+        "--scenario",
+        "a.toml",
+        "[[steps]]\nchoose = [{ steps = [{ url = '/a', take = { x = { json = '/x' } } }] }, { steps = [{ url = '/b' }] }]\n[[steps]]\nurl = '/{var:x}'\n",
+        &BASE,
+        ":3:1: {var:x}: not every way to this step goes through one that takes",
+    ),
+    (
+        "--scenario",
+        "a.toml",
+        "[[steps]]\npause = '1s'\n",
+        &BASE,
+        "a scenario sends a request each time",
+    ),
+];
+
 #[test]
 fn what_is_wrong_in_a_file_is_named_by_its_place() {
-    let base = &["http://a"][..];
-    for (flag, name, text, more, said) in [
-        (
-            "--requests",
-            "a.jsonl",
-            "{\"url\": \"/\"}\n{\"url\": 1}\n",
-            base,
-            "a.jsonl:2:9: invalid type",
-        ),
-        ("--requests", "a.jsonl", "", base, "has no request"),
-        (
-            "--requests",
-            "a.jsonl",
-            "{\"url\": \"/x\"}\n",
-            &[],
-            "\"/x\" is a path without a server",
-        ),
-        (
-            "--requests",
-            "a.jsonl",
-            "{\"url\": \"/{rand:2-1}\"}\n",
-            base,
-            "a.jsonl:1: {rand:2-1} is not a range",
-        ),
-        (
-            "--requests",
-            "a.jsonl",
-            "{\"url\": \"/\"}\n{\"url\": \"https://b/\"}\n",
-            base,
-            "a.jsonl:2: http://a/ and https://b/",
-        ),
-        (
-            "--requests",
-            "a.jsonl",
-            "{\"url\": \"/\", \"weight\": 0}\n",
-            base,
-            "a.jsonl:1: the weight 0",
-        ),
-        (
-            "--requests",
-            "a.jsonl",
-            "{\"url\": \"/\", \"headers\": {\"a b\": \"c\"}}\n",
-            base,
-            "a.jsonl:1: header name \"a b\"",
-        ),
-        (
-            "--requests",
-            "a.http",
-            "GET {{host}}/\n",
-            base,
-            "a.http:1:7: the variable \"host\" is not known",
-        ),
-        (
-            "--har",
-            "a.har",
-            "[]",
-            &[],
-            "a.har:1:2: this is not an HTTP Archive",
-        ),
-        (
-            "--scenario",
-            "a.toml",
-            "[[steps]]\nulr = '/'\n",
-            base,
-            ":2:1: unknown field `ulr`",
-        ),
-        (
-            "--scenario",
-            "a.toml",
-            "[[steps]]\nurl = '/{var:x}'\n",
-            base,
-            "and no step takes any",
-        ),
-        (
-            "--scenario",
-            "a.toml",
-            "[[steps]]\nurl = '/'\ntake = { y = { regex = '(' } }\n",
-            base,
-            ":1:1: regex parse error",
-        ),
-        (
-            "--scenario",
-            "a.toml",
-            "[[steps]]\nchoose = [{ steps = [{ url = '/a', take = { x = { json = '/x' } } }] }, { steps = [{ url = '/b' }] }]\n[[steps]]\nurl = '/{var:x}'\n",
-            base,
-            ":3:1: {var:x}: not every way to this step goes through one that takes",
-        ),
-        (
-            "--scenario",
-            "a.toml",
-            "[[steps]]\npause = '1s'\n",
-            base,
-            "a scenario sends a request each time",
-        ),
-    ] {
+    for (flag, name, text, more, said) in WRONG_FILES {
         let told = of_file(flag, name, text, more);
         assert!(told.contains(said), "{text}: {told}");
     }
@@ -553,7 +563,7 @@ fn what_is_wrong_in_a_file_is_named_by_its_place() {
         (&["--early-data"], "--early-data"),
         (&["--users", "1", "-t", "2", "-c", "2"], "--users"),
     ] {
-        let told = of_file("--scenario", "a.toml", visit, &[words, base].concat());
+        let told = of_file("--scenario", "a.toml", visit, &[words, &BASE].concat());
         assert!(told.contains(said), "{words:?}: {told}");
     }
     check_with(&["--users", "3"], &[("", "--scenario")], PLAIN);

@@ -481,6 +481,9 @@ fn a_timeout_takes_as_long_as_it_says() {
         let recorder = report.unwrap().recorder;
         assert_eq!((recorder.ok, recorder.censored), (1, 1), "{version:?}");
         assert_eq!(most(&recorder.service), 1.0, "{version:?}");
+        let (kind, count, text) = recorder.failures.iter().next().unwrap();
+        assert_eq!((kind, count), (FailureKind::Timeout, 1));
+        assert!(text.contains("no complete response within 1s"), "{text}");
     }
 }
 

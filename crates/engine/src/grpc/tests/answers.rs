@@ -153,14 +153,26 @@ fn what_is_unusual_and_right_is_ok() {
     }
 }
 
+const HTML: &Named = &[("content-type", "text/html")];
+
+/// An answer, and how it is counted.
+type Wrong = (Answer, FailureKind, &'static str);
+
+/// Calls of both kinds fail alike.
+fn all_fail(cases: &[Wrong]) {
+    for (answer, kind, text) in cases {
+        fails((Protocol::Grpc, "GetBook"), answer, *kind, text);
+        fails((Protocol::Grpc, "WatchBooks"), answer, *kind, text);
+    }
+}
+
 #[test]
-fn a_call_that_failed_is_counted_by_what_was_wrong() {
-    use FailureKind::{Body, Limit, Protocol as Broken, Status};
-    const HTML: &Named = &[("content-type", "text/html")];
+fn a_status_that_is_not_ok_or_none_is_a_failure() {
+    use FailureKind::{Protocol as Broken, Status};
     let long: &'static str = Box::leak("long-".repeat(2000).into_boxed_str());
     let long: &'static Named = Box::leak(Box::new([("grpc-status", "3"), ("grpc-message", long)]));
     let after = |trailers| answer(GRPC, book(), Some(trailers));
-    let cases: Vec<(Answer, FailureKind, &str)> = vec![
+    all_fail(&[
         (
             answer(
                 &[
@@ -231,6 +243,13 @@ fn a_call_that_failed_is_counted_by_what_was_wrong() {
             "evil",
         ),
         (after(long), Status, "long-long-"),
+    ]);
+}
+
+#[test]
+fn content_that_is_not_one_whole_message_is_a_failure() {
+    use FailureKind::{Body, Limit, Protocol as Broken};
+    all_fail(&[
         (
             answer(GRPC, &b"\0\0\0\x01\x90\x1a\x01x"[..], OK),
             Body,
@@ -264,6 +283,20 @@ fn a_call_that_failed_is_counted_by_what_was_wrong() {
             Broken,
             "\"snappy\", which was not offered",
         ),
+    ]);
+    for (messages, text) in [
+        (0, "0 messages came with status OK"),
+        (2, "2 messages came"),
+    ] {
+        let many = answer(GRPC, book().repeat(messages), OK);
+        fails((Protocol::Grpc, "GetBook"), &many, Body, text);
+    }
+}
+
+#[test]
+fn what_is_no_answer_of_grpc_is_a_failure() {
+    use FailureKind::{Protocol as Broken, Status};
+    all_fail(&[
         (
             of_status(503, answer(HTML, "busy", None)),
             Status,
@@ -295,18 +328,7 @@ fn a_call_that_failed_is_counted_by_what_was_wrong() {
             "\"application/grpc-web\", not",
         ),
         (answer(&[], book(), OK), Broken, "content-type"),
-    ];
-    for (answer, kind, text) in &cases {
-        fails((Protocol::Grpc, "GetBook"), answer, *kind, text);
-        fails((Protocol::Grpc, "WatchBooks"), answer, *kind, text);
-    }
-    for (messages, text) in [
-        (0, "0 messages came with status OK"),
-        (2, "2 messages came"),
-    ] {
-        let many = answer(GRPC, book().repeat(messages), OK);
-        fails((Protocol::Grpc, "GetBook"), &many, Body, text);
-    }
+    ]);
 }
 
 #[test]
