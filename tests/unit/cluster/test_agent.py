@@ -26,6 +26,7 @@ def test_a_load_is_killed_once_nobody_is_there_whose_load_it_is(lost: str) -> No
     worker: Any = SimpleNamespace(status=Status.running)
 
     def loses(*_: object) -> bytes:
+        assert child.read.call_count == 1, "it went on"
         if lost == "worker":
             worker.status = Status.closing
         else:
@@ -36,4 +37,3 @@ def test_a_load_is_killed_once_nobody_is_there_whose_load_it_is(lost: str) -> No
     with pytest.raises(Refused, match="lost the scheduler, and ended its load"):
         agent._watched(child, sender, lease, worker)
     child.kill.assert_called_once_with()
-    assert child.read.call_count == 1
