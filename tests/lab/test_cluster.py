@@ -8,9 +8,11 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -219,9 +221,25 @@ def test_what_listens_but_is_no_scheduler_is_one_line(
     assert f"what answers at {address} is no scheduler of Dask" in line
 
 
-def read(file: Path) -> bytes:
-    """What is in it, where it is there."""
-    return file.read_bytes() if file.exists() else b""
+def asked(count: int) -> Callable[[Counted], bool]:
+    """Whether so many requests have come."""
+    return lambda seen: seen.requests >= count
+
+
+def is_told(file: Path) -> bool:
+    """Whether a second of a load is in its file."""
+    return file.exists() and b"\n" in file.read_bytes()
+
+
+def impatient(connected: load.Cluster, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Once this is set, the coordinator waits a second at most for an answer of the scheduler."""
+    hurried, ask = threading.Event(), connected._ask
+
+    def hurrying(make: Any, what: str, limit_s: float | None = None) -> Any:
+        return ask(make, what, 1.0 if hurried.is_set() else limit_s)
+
+    monkeypatch.setattr(connected, "_ask", hurrying)
+    return hurried
 
 
 def test_a_scheduler_that_hangs_or_ends_ends_the_load(
@@ -232,22 +250,14 @@ def test_a_scheduler_that_hangs_or_ends_ends_the_load(
         cluster.worker("one")
         for number in (signal.SIGSTOP, signal.SIGKILL):
             with load.Cluster(cluster.address) as connected:
-                ask, hurried = connected._ask, threading.Event()
-                monkeypatch.setattr(
-                    connected,
-                    "_ask",
-                    lambda make, what, limit_s=None, ask=ask, hurried=hurried: ask(
-                        make, what, 1.0 if hurried.is_set() else limit_s
-                    ),
-                )
+                hurried = impatient(connected, monkeypatch)
                 told = tmp_path / f"{number}.ndjson"
                 words = [*ENDLESS, *GENTLE, "--ndjson", str(told), counted.url]
                 loading = pool.submit(connected.measure, words)
-                wait_until(lambda told=told: b"\n" in read(told), "a second is told")
+                wait_until(partial(is_told, told), "a second is told")
                 # From now on it does not wait for answers as long as a slow machine may take.
                 hurried.set()
-                before = counted.requests
-                counted.until(lambda seen, before=before: seen.requests > before + 50)
+                counted.until(asked(counted.requests + 50))
                 cluster.scheduler.send_signal(number)
                 # The load would go on for minutes: that its connections close is what is tested.
                 try:

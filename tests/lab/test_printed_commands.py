@@ -36,6 +36,7 @@ from peers.running import absent
 from printed import Printed
 from repository import DOCS, ROOT, native
 from synthetic import folders
+from trilane.lab import ab
 from trilane.lab.model.revision import MeasuredRevision
 from trilane.lab.processes.launch import find_program
 
@@ -142,7 +143,7 @@ ADDED = {
     r"trilane race ": "--blocks 1 -d 100ms --warmup 0s",
     r"trilane lab run (?!.*-n )": "-n 3",
     r"trilane lab run ": "--blocks 1",
-    r"trilane ab ": "--blocks 7",
+    r"trilane ab ": "--blocks 1",
     r"trilane ab .*--serve": "-d 100ms --warmup 0s --no-pin",
     r"trilane ab .*--(client|command)": "--repeat 1 --no-pin",
     r"trilane (serve|gateway)": "--port 0 --tls-port 0",
@@ -164,8 +165,8 @@ READY = re.compile(r"^(ready: |scheduler at |worker \S+ offers )", re.MULTILINE)
 PLANNED = re.compile(r"trilane (race|lab run|ab) ")
 EXPERIMENTS = re.compile(r"trilane lab run ")
 """Their clients are programs of others: those of README, too, are planned, and made apart."""
-READS = re.compile(r"trilane (compare|doctor|history|lab (list|show)|report|runs) ?")
-"""They start and serve nothing, and need no process of their own."""
+HERE = re.compile(r"trilane (ab|compare|doctor|history|lab (list|show)|report|runs) ?")
+"""What needs no process of its own."""
 NETWORKS = re.compile(r"--network|^trilane network ")
 JUDGES = re.compile(r"--fail-if|--budget|--search")
 
@@ -269,7 +270,7 @@ class Terminal:
         return problem and f"{place}: {text}\n{problem}\n{done.stdout}{done.stderr}"
 
     def _done(self, text: str) -> Done:
-        if READS.match(text):
+        if HERE.match(text):
             return trilane(*shlex.split(text)[1:], folder=self.folder, **self.env)
         done = subprocess.run(
             [BASH, "-c", text],
@@ -349,8 +350,12 @@ def places(tmp_path_factory: pytest.TempPathFactory, leaf: Leaf) -> Iterator[dic
 
 
 @pytest.fixture
-def terminal(places: dict[str, str], tmp_path: Path, document: str) -> Iterator[Terminal]:
+def terminal(
+    places: dict[str, str], tmp_path: Path, document: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Terminal]:
     """In a folder with everything that the commands name; it is a repository of git's as well."""
+    # So few would decide nothing, and are all that is to be seen here.
+    monkeypatch.setattr(ab, "LEAST_BLOCKS", 1)
     more = {"port": str(free_port())}
     if any(command.text.startswith("grpcurl") for command in _typed()[document]):
         try:

@@ -248,7 +248,17 @@ class Loads(Generator):
     def cannot(self) -> list[tuple[bool, str]]:
         return [(self.plan.method == "PUT", "loads has no PUT")]
 
-    verify = run = result = version = None  # type: ignore[assignment] - nothing is sent
+    def verify(self) -> None:
+        raise NotImplementedError
+
+    def run(self, seconds: float | None) -> str:
+        raise NotImplementedError
+
+    def result(self, output: str) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def version(self) -> str:
+        raise NotImplementedError
 
 
 @pytest.mark.parametrize(
