@@ -206,10 +206,9 @@ def test_nothing_else_can_be_reached_and_the_interface_holds_what_a_fast_sender_
         "print(*(struct.unpack_from('i', fcntl.ioctl(s, n, r), 16)[0] for n in (0x8921, 0x8942)))"
     )
     program = f"{shlex.quote(sys.executable)} -c {shlex.quote(look)}"
-    done = network("rtt=1ms", f"{program} >&2", f"{program}; cat /proc/net/dev /proc/net/route")
+    done = network("rtt=1ms", "true", f"{program}; cat /proc/net/dev /proc/net/route")
     first, *lines = done.stdout.splitlines()
     assert first.split() == ["1500", "10000"], done.stderr
-    assert "1500 10000" in done.stderr
     interfaces = {line.split(":")[0].strip() for line in lines if ":" in line}
     assert interfaces == {"lo", "road"}
     # No way leads anywhere but to the other end.
