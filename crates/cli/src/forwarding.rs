@@ -56,7 +56,7 @@ pub(crate) struct ForwardArgs {
     #[arg(long, value_name = "FILE", requires = "upstream", conflicts_with = "descriptor_set", help_heading = UPSTREAM)]
     proto: Vec<PathBuf>,
     /// Where imports of --proto are looked for [default: the folder that a file's package implies]
-    #[arg(long, value_name = "DIR", requires = "proto", help_heading = UPSTREAM)]
+    #[arg(long, value_name = "DIR", requires = "proto", conflicts_with_all = ["descriptor_set", "reflect_every"], help_heading = UPSTREAM)]
     proto_path: Vec<PathBuf>,
     /// Read them from a FileDescriptorSet, as protoc --descriptor_set_out and buf build write it
     #[arg(long, value_name = "FILE", requires = "upstream", help_heading = UPSTREAM)]
@@ -483,6 +483,21 @@ mod tests {
         for text in ["grpc+unix://host/x", "grpc+unix:///", "grpc+unix:///x?y"] {
             let told = address(text).unwrap_err();
             assert!(told.contains("grpc+unix:///run"), "{text}: {told}");
+        }
+    }
+
+    #[test]
+    fn folders_of_imports_go_with_proto_files_alone() {
+        #[derive(Debug, clap::Parser)]
+        struct Typed {
+            #[command(flatten)]
+            _forward: ForwardArgs,
+        }
+        for source in [["--descriptor-set", "a"], ["--reflect-every", "1s"]] {
+            let words = ["gateway", "--upstream", "grpc://a:1", "--proto-path", "b"];
+            let told = <Typed as clap::Parser>::try_parse_from(words.into_iter().chain(source));
+            let told = told.unwrap_err().to_string();
+            assert!(told.contains("--proto-path"), "{told}");
         }
     }
 }

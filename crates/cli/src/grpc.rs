@@ -38,7 +38,7 @@ pub(crate) struct GrpcArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "descriptor_set", help_heading = GRPC)]
     proto: Vec<PathBuf>,
     /// Where imports of --proto are looked for [default: the folder that a file's package implies]
-    #[arg(long, value_name = "DIR", requires = "proto", help_heading = GRPC)]
+    #[arg(long, value_name = "DIR", requires = "proto", conflicts_with = "descriptor_set", help_heading = GRPC)]
     proto_path: Vec<PathBuf>,
     /// Read them from a FileDescriptorSet, as protoc --descriptor_set_out and buf build write it
     #[arg(long, value_name = "FILE", help_heading = GRPC)]

@@ -129,17 +129,17 @@ pub(crate) struct LoadArgs {
     requests: Option<PathBuf>,
     /// What each of many virtual users does, step after step, from a file in TOML or JSON: requests,
     /// pauses, what is taken from responses into later requests, checks; -n and -R count its iterations
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["grpc", "weights", "requests", "har", "method", "body", "expect_status"], help_heading = REQUEST)]
+    #[arg(long, value_name = "FILE", conflicts_with_all = BESIDE_NO_SCENARIO, help_heading = REQUEST)]
     scenario: Option<PathBuf>,
     /// Virtual users of the scenario, over all threads [default: as many as requests can be in flight]
-    #[arg(long, value_name = "N", value_parser = number, requires = "scenario", help_heading = REQUEST)]
+    #[arg(long, value_name = "N", value_parser = number, requires = "scenario", conflicts_with_all = BESIDE_NO_SCENARIO, help_heading = REQUEST)]
     users: Option<usize>,
     /// Requests that take turns, from an HTTP Archive, as the developer tools of browsers save it
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["grpc", "weights", "requests", "urls"], help_heading = REQUEST)]
+    #[arg(long, value_name = "FILE", conflicts_with_all = BESIDE_NO_ARCHIVE, help_heading = REQUEST)]
     har: Option<PathBuf>,
     /// Of the archive only the requests to this host, with *. before it to all below it, or with * to all;
     /// repeatable
-    #[arg(long, value_name = "HOST", requires = "har", help_heading = REQUEST)]
+    #[arg(long, value_name = "HOST", requires = "har", conflicts_with_all = BESIDE_NO_ARCHIVE, help_heading = REQUEST)]
     har_host: Vec<String>,
     /// Status codes that count as ok, such as 200 or 200-299,404 [default: 200-399]; of gRPC calls by name or
     /// number, such as OK,NOT_FOUND [default: OK]
@@ -340,6 +340,19 @@ impl LoadArgs {
         self.threads
     }
 }
+
+// What neither can be typed beside, nor what only goes with one of them: where a flag cannot be typed, clap does not ask for
+// it.
+const BESIDE_NO_SCENARIO: [&str; 7] = [
+    "grpc",
+    "weights",
+    "requests",
+    "har",
+    "method",
+    "body",
+    "expect_status",
+];
+const BESIDE_NO_ARCHIVE: [&str; 4] = ["grpc", "weights", "requests", "urls"];
 
 const LOAD: &str = "Load";
 const REQUEST: &str = "Request";

@@ -9,7 +9,7 @@ import ssl
 import threading
 import urllib.parse
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -153,7 +153,9 @@ class _Handler(QuietHandler):
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(content)
+            # Some clients leave before their answer.
+            with suppress(ConnectionError):
+                self.wfile.write(content)
 
     def _digest(self, algorithm: str) -> None:
         """RFC 7616 for Mufasa, whose nonce is one for all."""

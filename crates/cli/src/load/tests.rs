@@ -612,6 +612,20 @@ fn what_goes_with_files_of_requests_is_told() {
             "leave --check-body out",
         ),
         (&["--har-host", "a"], "--har"),
+        (&["--har-host", "a", PLAIN], "--har-host"),
+        (&["--users", "3", "-X", "POST", PLAIN], "--users"),
+        (
+            &[
+                "--grpc",
+                "a.B/C",
+                "--proto-path",
+                "a",
+                "--descriptor-set",
+                "b",
+                PLAIN,
+            ],
+            "--proto-path",
+        ),
     ]);
 }
 
