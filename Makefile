@@ -96,6 +96,8 @@ environments: native
 	@$(TIMED) 'building the environments of clients and servers' \
 		$(BIN)/python tests/prepare.py $(if $(ALL),--all)
 
+# Its threads would wait for each other on processors that are busy with the tests.
+test-python check: export OPENBLAS_NUM_THREADS := 1
 test-python: environments
 	@TRILANE_BIN=$(TARGET_DIR)/debug/trilane $(TIMED) 'Python tests' \
 		$(PYTEST) $(if $(ALL),,-m 'not others') $(ARGS)
