@@ -341,8 +341,8 @@ impl LoadArgs {
     }
 }
 
-// What neither can be typed beside, nor what only goes with one of them: where a flag cannot be typed, clap does not ask for
-// it.
+// These exclude --scenario, and so --users; those below exclude --har, and so --har-host. It has to be said of both: clap
+// does not ask for a flag that another one requires where something else excludes it.
 const BESIDE_NO_SCENARIO: [&str; 7] = [
     "grpc",
     "weights",
