@@ -36,6 +36,8 @@ addEventListener("load", () => {
     const wide = figure.querySelector(".chart").scrollWidth > edge.width;
     texts.forEach((text, one) => {
       const at = places[one];
+      if (getComputedStyle(text).fill === "none")
+        told.push(`${name} does not show ${text.textContent}`);
       if (!wide && (at.left < edge.left || at.right > edge.right))
         told.push(`${name} cuts off ${text.textContent}`);
       places.slice(0, one).forEach((other, two) => {

@@ -63,7 +63,7 @@ def config(ink: str, soft: str, line: str, edge: str) -> Json:
             "titleFontWeight": "normal",
             "titlePadding": 8,
             "labelOverlap": True,
-            "labelSeparation": 6,
+            "labelSeparation": 10,
             "ticks": False,
             "labelPadding": 6,
         },
@@ -75,11 +75,15 @@ def config(ink: str, soft: str, line: str, edge: str) -> Json:
             "labelFontSize": FONT_SIZE,
             "titleFontSize": FONT_SIZE,
             "titleFontWeight": "normal",
+            # Of shapes and dashes, which have no colour of their own.
+            "symbolBaseFillColor": soft,
+            "symbolBaseStrokeColor": soft,
             # Letters of a browser may be wider than those that the chart was drawn for.
             "columnPadding": 18,
             "layout": {"top": {"direction": "vertical", "anchor": "start"}},
         },
         "text": {"fontSize": FONT_SIZE, "color": soft},
+        "rule": {"color": soft},
         "style": {"tile": {"stroke": edge}},
     }
 
@@ -177,4 +181,6 @@ def _shorter(key: str, value: str, name: str) -> str:
         return value.replace("url(#", f"url(#{name}-")
     if key in {"transform", "d", "x", "y", "x1", "x2", "y1", "y2", "width", "height"}:
         return _NUMBER.sub(lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), value)
+    if key == "opacity":
+        return f"{float(value):.2g}"
     return value

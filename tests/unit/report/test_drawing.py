@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import altair as alt
 import pytest
 
-from trilane.report import drawing
+from trilane.lab.model.lab import LabResult
+from trilane.report import charts, drawing
 from trilane.report.charts import base
 from trilane.report.charts.base import Chart
+from unit.report.test_charts import capacity, race
 
 EVIL = "<script>alert('&\"')</script>"
 
@@ -88,6 +90,15 @@ def test_colours_follow_the_page() -> None:
         if (value := element.get(key)) is not None
     }
     assert told <= {"none", "var(--ink)", "var(--soft)", "var(--line)", "transparent"}
+
+
+@pytest.mark.parametrize("make", [race, capacity])
+def test_nothing_is_black_or_white(make: Callable[[], LabResult]) -> None:
+    """It would be lost on the page of the other colours; legends of shapes and dashes were."""
+    for each in charts.charts(make()):
+        assert not re.search(r'"(black|white|#000|#fff|#000000|#ffffff)"', drawing.svg(each)), (
+            each.name
+        )
 
 
 def test_ids_are_unique_in_a_page() -> None:

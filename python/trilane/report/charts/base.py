@@ -268,9 +268,7 @@ def interval(of: Summary) -> dict[str, float | None]:
 
 def whiskers(base: alt.Chart) -> alt.Chart:
     """Intervals of bars."""
-    rules: alt.Chart = base.mark_rule(color=GREY, strokeWidth=2).encode(
-        alt.X("low:Q"), alt.X2("high:Q")
-    )
+    rules: alt.Chart = base.mark_rule(strokeWidth=2).encode(alt.X("low:Q"), alt.X2("high:Q"))
     return rules
 
 

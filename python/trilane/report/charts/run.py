@@ -28,7 +28,7 @@ _LEAST_MS = 1e-3
 # Of distributions that often lie on one drawn before: of short responses the first byte is the last
 # one, too, and what was queued is most of what waited.
 _SOLID = [1, 0]
-_DASHES = {"first byte": [6, 5], "queued": [2, 3], "late": [8, 3, 2, 3], "failed": [3, 6]}
+_DASHES = {"first byte": [4, 8], "queued": [2, 3], "late": [8, 3, 2, 3], "failed": [3, 6]}
 _PARTS = ("before its first byte", "to the head of the response", "to its end")
 
 
@@ -109,7 +109,10 @@ def _heat(run: Run) -> Chart | None:
                 "low": 10 ** (step / _STEPS) / 1e3,
                 "high": 10 ** ((step + 1) / _STEPS) / 1e3,
                 "count": count,
-                "share": count / total,
+                "said": (
+                    f"{count:,} ({count / total:.0%}) of {_ms(step)}–{_ms(step + 1)} ms, "
+                    f"at {part.begin:.4g} s"
+                ),
             }
             for step, count in sorted(counts.items())
         ]
@@ -135,13 +138,8 @@ def _heat(run: Run) -> Chart | None:
                 scale=alt.Scale(type="log", range=[0.12, 1]),
                 legend=alt.Legend(orient="top", tickCount=4, format="~s", symbolType="square"),
             ),
-            tooltip=[
-                *_span_tips(),
-                alt.Tooltip("low:Q", format=",.3~r", title="service time from (ms)"),
-                alt.Tooltip("high:Q", format=",.3~r", title="to (ms)"),
-                alt.Tooltip("count:Q", format=",", title="requests"),
-                alt.Tooltip("share:Q", format=".2~%", title="of those in its column"),
-            ],
+            # In few words, as there are a thousand of them.
+            tooltip=alt.Tooltip("said:N", title="requests"),
         )
     )
     return Chart(
@@ -382,11 +380,9 @@ def _colour(names: Sequence[str]) -> alt.Color:
     )
 
 
-def _span_tips() -> list[alt.Tooltip]:
-    return [
-        alt.Tooltip("begin:Q", format=".3~f", title="from (s)"),
-        alt.Tooltip("end:Q", format=".3~f", title="to (s)"),
-    ]
+def _ms(step: int) -> str:
+    """Where a step of `Window.latencies` begins."""
+    return f"{10 ** (step / _STEPS) / 1e3:.3g}"
 
 
 def _lines(
