@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from trilane.lab.model.comparison import Better, Finding, Shown, Unit
+from trilane.lab.model.comparison import Better, Finding, Shown
 from trilane.lab.model.contender import Benchmark, Process
 from trilane.lab.model.network import OnNetwork
+from trilane.lab.model.record import Unit
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import ServerCost
 from trilane.lab.model.traffic import Bytes, Distribution
@@ -260,5 +261,9 @@ LATENCIES = frozenset(
     {"mean_s", "p50", "p90", "p99", "p99_9", "ttfb_p50", "late_p99", "round_trips"}
 )
 """Names of those that need the latency of each request."""
+TAILS = frozenset({"p99", "p99_9"})
+"""Names of those that need thousands of responses."""
+TIMES = LATENCIES | {"requests_per_s", "capacity_per_s", "elapsed_s", "total_s", "repetition_s"}
+"""Names of those that say how long something took, or how often it happened meanwhile."""
 RACE = (RATE, P50, P99, CLIENT_CPU, SERVER_CPU, BY_NAME["bytes_per_request"])
 """What a race shows."""

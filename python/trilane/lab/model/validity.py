@@ -70,6 +70,8 @@ class Reason(Record, frozen=True):
     """How much it weighs."""
     text: Text
     """One sentence for people."""
+    advice: str = ""
+    """What to do about it; empty where nothing helps."""
     numbers: dict[str, float] = msgspec.field(default_factory=dict)
     """The numbers in `text`, by name; each name says its unit."""
 
