@@ -30,6 +30,8 @@ from trilane.cli.units import Usage
 
 # Commands of which each has commands.
 _GROUPS = ("lab", "cluster", "runs")
+# What does nothing by itself.
+_BARE = ((), ("lab",), ("cluster",))
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 app = typer.Typer(
@@ -98,7 +100,7 @@ def run(arguments: Sequence[str]) -> int:
         # One that is ignored from the start, as under `nohup`, stays so.
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _interrupt)
-    if list(arguments) in ([], *([group] for group in _GROUPS)):
+    if tuple(arguments) in _BARE:
         app([*arguments, "--help"], prog_name="trilane", standalone_mode=False)
         return WRONG_USAGE
     try:
