@@ -18,6 +18,7 @@ from trilane.cli import (
     doctor,
     history,
     lab,
+    lab_list,
     lab_run,
     packages,
     race,
@@ -45,6 +46,8 @@ app = typer.Typer(
 )
 app.command("race", help=race.HELP)(race.race)
 app.command("ab", help=ab.HELP)(ab.ab)
+lab.lab_app.command("list", help=lab_list.HELP)(lab_list.list_experiments)
+lab.lab_app.command("show")(lab.show_experiment)
 lab.lab_app.command("run", help=lab_run.RUN_HELP)(lab_run.run)
 lab.lab_app.command("replay", help=lab_run.REPLAY_HELP)(lab_run.replay)
 app.add_typer(lab.lab_app)
