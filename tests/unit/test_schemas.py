@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 
 from repository import DOCS
 from trilane.lab import schemas
+from trilane.lab.model.measures import MEASURES
 from trilane.lab.model.run import Run
 
 
@@ -25,6 +26,7 @@ def test_the_list_of_measures_is_not_stale() -> None:
     page = (DOCS / schemas.MEASURES_PAGE).read_text(encoding="utf-8")
     assert page.count("<!-- generated: measures -->") == page.count("<!-- end -->") == 1
     assert schemas.with_measures(page) == page
+    assert all(measure.definition for measure in MEASURES)
 
 
 def test_a_toml_file_has_no_null() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,12 @@ def test_runs_of_the_same_plan_here_say_how_long_it_takes(
     (line,) = [line for line in told.splitlines() if " sample " in line]
     assert re.fullmatch(r"  sample +A sample +≈ \d+ min +2 min 10 s *", line)
     assert "≈ is an estimate" in told
+
+
+def test_in_another_group_it_is_the_same_plan(experiment: Experiment) -> None:
+    form = asked.chosen(asked.Wanted(experiment, "fair"))
+    moved = replace(experiment, group="Elsewhere")
+    assert asked.fingerprint(moved, form) == asked.fingerprint(experiment, form)
 
 
 @pytest.fixture
