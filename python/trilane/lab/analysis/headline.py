@@ -12,7 +12,7 @@ from trilane.lab.experiment import form
 from trilane.lab.model.answer import MOST_WORDS
 from trilane.lab.model.arm import ENGINE
 from trilane.lab.model.comparison import Announced, Comparison, JudgedArm, Ratio
-from trilane.lab.model.measures import BY_NAME, RATE, Measure
+from trilane.lab.model.measures import BY_NAME, CAPACITY, RATE, Measure
 from trilane.lab.model.validity import Reason
 from trilane.quantity import time_text
 
@@ -153,10 +153,10 @@ class _Told:
             word = "faster" if better else "slower"
             of = f"{multiple(row.ratio or 0)} the {self.measure.label} {interval(row)}"
             return f"{both}{arm} is {word} than {to}: {of}"
-        return (
-            f"{both}{arm} has {row.finding} {self.measure.label} than {to}: "
-            f"{multiple(row.ratio or 0)} {interval(row)}"
-        )
+        times = f"{multiple(row.ratio or 0)} {interval(row)}"
+        if self.measure is CAPACITY:
+            return f"{both}{arm} holds a {row.finding} rate than {to}: {times}"
+        return f"{both}{arm} has {row.finding} {self.measure.label} than {to}: {times}"
 
     def times(self, row: Ratio, *, first: bool = True) -> str:
         """`0.41× the elapsed time of HTTP/1.1 (0.38–0.45)`; later ones leave the measure out."""
@@ -170,6 +170,8 @@ class _Told:
         """`is fastest`, `has the lowest p99 latency`."""
         if self.measure.name in _SPEED:
             return "is fastest"
+        if self.measure is CAPACITY:
+            return "holds the highest rate"
         degree = "highest" if self.measure.better == "higher" else "lowest"
         return f"has the {degree} {self.measure.label}"
 
