@@ -461,7 +461,7 @@ def test_what_is_found_beside_an_invalid_arm_is_suspect_as_well() -> None:
         )
     )
     assert made.validity.verdict == "invalid"
-    assert made.verdict.startswith("Suspect. HTTP/2 is fastest: 1.5")
+    assert made.verdict.startswith("Suspect. HTTP/2 leads: 1.5")
     assert made.verdict.endswith("); HTTP/3 ran invalid.")
     broken, stolen = made.said.confidence.doubts
     assert broken.text.startswith("HTTP/3: broken (")

@@ -286,11 +286,13 @@ def _of_best(
     """The best arm, whom it beats, and `rivals`, whom nothing tells it from."""
     name, nearest = told.names[best], _nearest(beaten)
     if not rivals:
+        # METHOD §3: no arm has won where another ran invalid.
+        most = "leads" if ran else told.most
         by = " and ".join(told.times(row, first=n == 0) for n, row in enumerate(beaten))
         return fitting(
-            f"{name} {told.most}: {by}{ran}.",
-            f"{name} {told.most}: {by}.",
-            f"{name} {told.most}, next {told.times(nearest)}.",
+            f"{name} {most}: {by}{ran}.",
+            f"{name} {most}: {by}.",
+            f"{name} {most}, next {told.times(nearest)}.",
         )
     unlike = joined([told.names[row.to] for row in rivals])
     span = f" ({number(rivals[0].low or 0)}–{number(rivals[0].high or 0)}×)"
