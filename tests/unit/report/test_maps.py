@@ -201,10 +201,10 @@ def test_the_headline_counts_the_networks_on_which_an_arm_was_better() -> None:
         return headline.over_points(asked, "h1", points, "networks")
 
     assert said(Answer(compare=("h2", "h1"))) == (
-        f"H2 beats H1 on 1 of 3 networks, loses on 2 in {label}."
+        f"H2 beats H1 in {label} on 1 of 3 networks, loses on 2."
     )
     assert said(Answer(compare=("h3", "h1"))) == (
-        f"H3 beats H1 on 2 of 3 networks, loses on 1 in {label}."
+        f"H3 beats H1 in {label} on 2 of 3 networks, loses on 1."
     )
     # Of several arms without a question of its own: who leads where.
     assert said(None).endswith(" of 3 networks, H1 on 1.")
@@ -223,4 +223,4 @@ def test_the_headline_over_networks_is_that_of_the_map() -> None:
         ],
     )
     said = headline.over_points(Answer(compare=("h2", "h1")), "h1", [made], "networks")
-    assert said.startswith("H2 beats H1 on 1 of 1 networks")
+    assert said.startswith(f"H2 beats H1 in {made.measures[0].label} on 1 of 1 networks")

@@ -88,6 +88,8 @@ def multiple(value: float) -> str:
 
 def number(value: float) -> str:
     """A ratio as digits that matter, never as a power of ten."""
+    if 0.995 <= value < 1.005:
+        return f"{value:.3f}"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}" if value >= 10 else f"{value:.2f}"
 
 
@@ -458,12 +460,17 @@ def over_points(
     of = f"of {len(measured)} {what}"
     if counts["better"]:
         lost = f", loses {at} {counts['worse']}" if counts["worse"] else ""
-        said = f"{arm} beats {to} {at} {counts['better']} {of}{lost}"
+        who, where = f"{arm} beats {to}", f"{at} {counts['better']} {of}{lost}"
     elif counts["worse"]:
-        said = f"{arm} loses to {to} {at} {counts['worse']} {of}"
+        who, where = f"{arm} loses to {to}", f"{at} {counts['worse']} {of}"
     else:
-        said = f"No difference between {arm} and {to} was shown {at} any {of}"
-    return fitting(f"{said}{told.in_measure}{tail}.", f"{said}{tail}.", f"{said}.")
+        return fitting(
+            f"No difference between {arm} and {to} was shown{told.in_measure} {at} any {of}{tail}.",
+            f"No difference between {arm} and {to} was shown {at} any {of}{tail}.",
+            f"No difference between {arm} and {to} was shown {at} any {of}.",
+        )
+    whole = f"{who}{told.in_measure} {where}"
+    return fitting(f"{whole}{tail}.", f"{whole}.", f"{who} {where}{tail}.", f"{who} {where}.")
 
 
 def points_by_finding(
