@@ -4,40 +4,50 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from peers.browser import document
 from synthetic import folders, labs, races
-from synthetic.records import with_runs
 from trilane.lab.analysis import paired
 from trilane.lab.model.lab import LabResult
-from trilane.lab.model.measures import CAPACITY
 from trilane.lab.model.run import Run
-from trilane.lab.model.sample import Sample
 from trilane.lab.model.search import Search
 from trilane.lab.storage import history
 from trilane.lab.storage.summaries import summaries
 from trilane.report import charts, html, single
 from trilane.report import history as shown
+from unit.report.test_charts import capacity
 from unit.report.test_single import made, search
 
 PHONE, SCREEN = 500, 1280
-# Opens every fold, so that the charts inside are drawn, and tells whether the page is too wide. The
-# 8 s are of virtual time.
+# Opens every fold, and tells what is too wide, what is cut off, and which words lie on each other.
 _PROBE = """
-<script type="module">
+<script>
 addEventListener("load", () => {
   for (const fold of document.querySelectorAll("details")) fold.open = true;
-  setTimeout(() => {
-    const page = document.documentElement;
-    page.dataset.overflow = String(page.scrollWidth > page.clientWidth);
-    const wide = [...document.querySelectorAll(".chart")].filter(
-      (place) => place.querySelector("svg")?.getBoundingClientRect().width > place.clientWidth + 1);
-    page.dataset.wide = wide.map((place) => place.id).join(" ");
-  }, 8000);
+  const page = document.documentElement, told = [];
+  if (page.scrollWidth > page.clientWidth) told.push("the page is too wide");
+  for (const figure of document.querySelectorAll("figure")) {
+    const name = figure.querySelector(".chart").id, edge = figure.getBoundingClientRect();
+    const texts = [...figure.querySelectorAll("svg text")];
+    const places = texts.map((text) => text.getBoundingClientRect());
+    const wide = figure.querySelector(".chart").scrollWidth > edge.width;
+    texts.forEach((text, one) => {
+      const at = places[one];
+      if (getComputedStyle(text).fill === "none")
+        told.push(`${name} does not show ${text.textContent}`);
+      if (!wide && (at.left < edge.left || at.right > edge.right))
+        told.push(`${name} cuts off ${text.textContent}`);
+      places.slice(0, one).forEach((other, two) => {
+        if (Math.min(at.right, other.right) - Math.max(at.left, other.left) > 1
+          && Math.min(at.bottom, other.bottom) - Math.max(at.top, other.top) > 4)
+          told.push(`${name} has ${text.textContent} on ${texts[two].textContent}`);
+      });
+    });
+  }
+  page.dataset.told = told.join("; ");
 });
 </script>
 """
@@ -56,18 +66,6 @@ def sweep() -> LabResult:
     return labs.strategies((100, 1000))
 
 
-def capacity() -> LabResult:
-    """A race of searches for the highest rate that holds."""
-
-    def found(sample: Sample) -> dict[str, object]:
-        low = {"h1": 10_000.0, "h2": 15_000.0, "h3": 5000.0}[sample.arm] * (1 + sample.block / 100)
-        return {"capacity": search(low=low, high=low * 1.04).capacity}
-
-    observed = with_runs(races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, blocks=6), found)
-    made = replace(observed, measures=(CAPACITY,), rank=CAPACITY)
-    return LabResult.of_race(paired.compare(made))
-
-
 def opened(page: str, folder: Path, width: int) -> str:
     """The document that a browser makes of the page."""
     file = folder / "page.html"
@@ -81,12 +79,13 @@ def drawn(found: str) -> list[str]:
 
 
 def fits(page: str, names: list[str], folder: Path, widths: Sequence[int]) -> None:
-    """At each width all charts of the page are drawn, and nothing is wider than its place."""
+    """At each width all charts of the page are there, and all of their words can be read."""
+    assert "script" not in page
+    probed = page.replace("default-src 'none'", "default-src 'none'; script-src 'unsafe-inline'")
     for width in widths:
-        found = opened(page + _PROBE, folder, width)
+        found = opened(probed + _PROBE, folder, width)
         assert sorted(drawn(found)) == sorted(names), width
-        assert 'data-overflow="false"' in found, width
-        assert 'data-wide=""' in found, width
+        assert re.findall(r'data-told="([^"]*)"', found) == [""], width
 
 
 # On a wide screen the one with the most charts stands for all.

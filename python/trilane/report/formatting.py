@@ -124,8 +124,8 @@ def swept(value: float | str, key: str, unit: str | None) -> str:
 
 
 def capital(words: str) -> str:
-    """The words with a capital at the start."""
-    return words[:1].upper() + words[1:]
+    """The words with a capital at the start, but for names such as p99."""
+    return words if words[1:2].isdigit() else words[:1].upper() + words[1:]
 
 
 def machine(facts: Json) -> str:

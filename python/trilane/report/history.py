@@ -16,13 +16,14 @@ from rich.text import Text
 from trilane.lab.analysis import steps
 from trilane.lab.analysis.steps import Step
 from trilane.lab.model.comparison import Better
-from trilane.lab.model.documents import Json
 from trilane.lab.storage.history import History, Series, Value
 from trilane.quantity import value_text
 from trilane.report import formatting, palette, styles
 
 if TYPE_CHECKING:
     import altair as alt
+
+    from trilane.report.charts.base import Chart
 
 # Characters of a line of a head.
 _HEAD = 16
@@ -172,20 +173,25 @@ def page(history: History) -> str:
     """The whole page: everything that a run said is escaped."""
     # With Jinja and Altair it takes a second; the tables do without.
     from trilane.lab.experiment.describe import templates  # noqa: PLC0415
-    from trilane.report import scripts  # noqa: PLC0415
+    from trilane.report import drawing  # noqa: PLC0415
 
+    of = formatting.capital(f"{history.measure.label} of {history.experiment}")
+    branch = "" if history.branch is None else f", branch {history.branch},"
     return (
         templates("trilane.report")
         .get_template("history.html.jinja")
         .render(
             history=history,
-            panels=panels(history),
-            spec=_spec,
+            title=f"{of}{branch} over time",
+            panels=[
+                (panel, _chart(str(number), panel))
+                for number, panel in enumerate(panels(history), start=1)
+            ],
             when=_when,
             interval=_interval,
             step_lines=step_lines,
             formatting=formatting,
-            vega=scripts.vega(),
+            drawing=drawing.svg,
         )
     )
 
@@ -199,7 +205,7 @@ def _time_format(panel: Panel) -> str:
     return "%m-%d %H:%M" if span > timedelta(hours=6) else "%H:%M:%S"
 
 
-def _spec(panel: Panel) -> Json:
+def _chart(name: str, panel: Panel) -> Chart:
     """Medians over time with their intervals; a line only within a series."""
     import altair as alt  # noqa: PLC0415
 
@@ -231,10 +237,10 @@ def _spec(panel: Panel) -> Json:
             "arm:N",
             title=None,
             scale=alt.Scale(domain=names, range=colours),
-            legend=alt.Legend(orient="top", columns=3, labelLimit=240, symbolOpacity=1),
+            legend=charts.legend(names),
         ),
     )
-    axis = alt.Y("low:Q", title=panel.head, scale=alt.Scale(zero=False))
+    axis = alt.Y("low:Q", title=None, scale=alt.Scale(zero=False, padding=10, nice=False))
     interval = base.mark_rule(strokeWidth=3, opacity=0.5).encode(axis, alt.Y2("high:Q"))
     line = base.mark_line(strokeWidth=1.5).encode(alt.Y("median:Q"))
     # An open point is one not to lean on.
@@ -249,14 +255,15 @@ def _spec(panel: Panel) -> Json:
             alt.Tooltip("arm:N"),
             alt.Tooltip("run:N"),
             alt.Tooltip("software:N"),
-            *(alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("median", "low", "high")),
+            *(alt.Tooltip(f"{name}:Q", format=".4~r") for name in ("median", "low", "high")),
             alt.Tooltip("validity:N"),
         ],
     )
     layers = [interval, line, valid, point]
     if panel.steps:
         layers.append(_step_marks(panel))
-    return charts.spec(alt.layer(*layers), 280)
+    title = formatting.capital(panel.head)
+    return charts.Chart(name, title, "", charts.spec(alt.layer(*layers), 280))
 
 
 def _step_marks(panel: Panel) -> alt.Chart:

@@ -17,12 +17,12 @@ from trilane.report import (
     capacities,
     cells,
     charts,
+    drawing,
     formatting,
     grids,
     labels,
     ledgers,
     pairs,
-    scripts,
     strip,
     view,
 )
@@ -31,28 +31,27 @@ from trilane.report.view import Point
 
 def render(lab: LabResult) -> str:
     """The page of a result: everything that a server said is escaped."""
-    figures = [(point, charts.of_point(point)) for point in view.points(lab)]
-    sweep = charts.of_sweep(lab)
-    beside = charts.published(lab)
-    profiled = charts.profiles(lab)
+    sections = []
+    for point in view.points(lab):
+        first, figures = charts.first(point), charts.of_point(point)
+        # Alone it stands above all; else each point has its own.
+        own = [first] if point.label and first is not None else []
+        sections.append(_section(point, [*own, *figures], first))
     return (
         _environment()
         .get_template("report.html.jinja")
         .render(
             lab=lab,
+            found=lab.said,
             race=lab.experiment.form is None,
-            sections=[_section(point, of_point) for point, of_point in figures],
-            sweep=sweep,
-            beside=beside,
-            charts=charts.together(
-                beside, sweep, (each for _, of_point in figures for each in of_point), profiled
-            ),
-            profiled=profiled,
+            sections=sections,
+            sweep=charts.of_sweep(lab),
+            beside=charts.published(lab),
+            profiled=charts.profiles(lab),
             unprofiled=[] if lab.profiles is UNSET else lab.profiles.missing,
             published=labels.published(lab),
             expected=labels.gates(lab),
             machine=formatting.machine(lab.machine),
-            vega=scripts.vega(),
         )
     )
 
@@ -64,7 +63,7 @@ def fragment(lab: LabResult) -> str:
         .get_template("fragment.html.jinja")
         .render(
             lab=lab,
-            sections=[_section(point, ()) for point in view.points(lab)],
+            sections=[_section(point) for point in view.points(lab)],
             published=labels.published(lab),
         )
     )
@@ -89,11 +88,16 @@ def _environment() -> jinja2.Environment:
         total=accounts.total,
         titles=view.titles,
         altered=labels.altered,
+        drawing=drawing.svg,
     )
     return environment
 
 
-def _section(point: Point, figures: Sequence[charts.Figures]) -> dict[str, Any]:
+def _section(
+    point: Point,
+    figures: Sequence[charts.Figures] = (),
+    first: charts.Figures | None = None,
+) -> dict[str, Any]:
     """One point of the result, ready to be shown."""
     comparison = point.comparison
     arms = view.listed(comparison)
@@ -108,6 +112,7 @@ def _section(point: Point, figures: Sequence[charts.Figures]) -> dict[str, Any]:
         "questions": pairs.questions(comparison, grids.SHOWN),
         "strip": strip.rows(comparison),
         "accounts": accounts.accounts(comparison),
+        "first": first,
         "figures": figures,
         "facts": ledgers.facts(comparison),
     }

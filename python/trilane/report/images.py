@@ -10,28 +10,17 @@ from typing import Any
 import vl_convert
 
 from trilane.lab.model.documents import Json
+from trilane.report import drawing
 from trilane.report.charts import Chart
 
 _WIDTH = 720
 _SCALE = 2.0
 # On white, so that a chart can be pasted anywhere.
 _CONFIG: Json = {
+    **drawing.config(ink="#1b1e23", soft="#5a616b", line="#dde1e6", edge="#ffffff"),
     "background": "#ffffff",
     "padding": 12,
     "font": "sans-serif",
-    "view": {"stroke": None},
-    "axis": {
-        "labelColor": "#5a616b",
-        "titleColor": "#1b1e23",
-        "gridColor": "#dde1e6",
-        "domainColor": "#dde1e6",
-        "tickColor": "#dde1e6",
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": 500,
-        "titlePadding": 10,
-    },
-    "legend": {"labelColor": "#1b1e23", "labelFontSize": 12},
     "title": {
         "anchor": "start",
         "color": "#1b1e23",

@@ -17,7 +17,7 @@ from trilane.lab.model.run import Run, Slow
 from trilane.lab.model.search import Search
 from trilane.lab.model.traffic import Statistics
 from trilane.lab.storage.singles import Single
-from trilane.report import formatting, palette, scripts
+from trilane.report import drawing, formatting, palette, view
 from trilane.report.charts import run as charts_of_run
 from trilane.report.charts.base import Chart
 from trilane.report.charts.load import latency_against_load, of_search
@@ -48,7 +48,7 @@ def render(single: Single) -> str:
     page: str = (
         templates("trilane.report")
         .get_template("run.html.jinja")
-        .render(figures=figures, charts=figures, vega=scripts.vega(), **shown)
+        .render(figures=figures, drawing=drawing.svg, **shown)
     )
     return page
 
@@ -74,12 +74,6 @@ def headline(single: Single) -> str:
             parts.append(f"{label} {formatting.quantity(value, 's')}")
     parts.append(f"{single.requests.failed:,} of {_ended(single):,} requests failed")
     return f"{', '.join(parts)}."
-
-
-def _title(single: Single, url: str | None) -> str:
-    """What a browser calls the page: what came of it, then of what."""
-    found = headline(single).removesuffix(".")
-    return found if url is None else f"{found} ({url})"
 
 
 def _version(search: Search) -> str:
@@ -108,12 +102,29 @@ def _run(run: Run) -> dict[str, Any]:
     ]
     return {
         "kind": "Run",
-        "title": _title(run, run.target.url),
-        "headline": headline(run),
+        "found": view.answer(headline(run), run.validity),
+        "tiles": _tiles(run),
         "lines": [run.target.url, *_asked(run), f"{run.started_at}, trilane {_program(run)}."],
-        "validity": run.validity,
         "sections": [section for section in sections if section is not None],
     }
+
+
+def _tiles(run: Run) -> list[tuple[str, str]]:
+    """The numbers that matter."""
+    latency = counted(run)
+    share = run.requests.failed / _ended(run) if _ended(run) else None
+    found = [("requests/s", f"{run.rate.requests_per_s:,.0f}")]
+    if latency is not None:
+        found += [
+            (f"{name} latency", formatting.quantity(value, "s"))
+            for name, value in (("p50", latency.p50), ("p99", latency.p99))
+            if value is not None
+        ]
+    found.append(("failed", formatting.NONE if share is None else f"{100 * share:.3g} %"))
+    if run.cost.cpu_us_per_request is not None:
+        cost = formatting.quantity(run.cost.cpu_us_per_request, "us")
+        found.append(("client CPU per request", cost))
+    return found
 
 
 def _program(run: Run) -> str:
@@ -371,10 +382,9 @@ def _search(search: Search) -> dict[str, Any]:
         lines.append(f"What did not hold above it: {', '.join(capacity.broke)}.")
     return {
         "kind": "Search for the highest rate",
-        "title": _title(search, None if first is None else first.target.url),
-        "headline": headline(search),
+        "found": view.answer(headline(search), None),
+        "tiles": [],
         "lines": lines,
-        "validity": None,
         "sections": [_rates(capacity), _trials(capacity.tried)],
     }
 

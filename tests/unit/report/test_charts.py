@@ -7,21 +7,38 @@ import functools
 import importlib
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
 import numpy as np
 import pytest
 from jsonschema import ValidationError
+from msgspec import convert
 
-from synthetic import labs, races
+from synthetic import labs, races, searches
 from synthetic.records import altered, with_runs
 from trilane.lab.analysis import paired
 from trilane.lab.model.lab import LabResult, Swept
+from trilane.lab.model.measures import CAPACITY
+from trilane.lab.model.sample import Sample
+from trilane.lab.model.search import Search
 from trilane.report import charts, palette, view
 from trilane.report.charts.base import plain, wrapped
 
-UNITS = ("(×)", "(ms)", "(µs)", "(s)", "(B)", "(kB)", "(MB)", "(%)", "/s", "per request")
+UNITS = (
+    "×",
+    "(ms)",
+    "(µs)",
+    "(s)",
+    "(B)",
+    "(kB)",
+    "(MB)",
+    "(%)",
+    "/s",
+    "per request",
+    "per second",
+)
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
 _DEUTERANOPIA = [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]
 _PROTANOPIA = [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]
@@ -36,6 +53,18 @@ def bookstore() -> LabResult:
     return labs.bookstore(12)
 
 
+def capacity() -> LabResult:
+    """A race of searches for the highest rate that holds."""
+
+    def found(sample: Sample) -> dict[str, object]:
+        low = {"h1": 10_000.0, "h2": 15_000.0, "h3": 5000.0}[sample.arm] * (1 + sample.block / 100)
+        return {"capacity": convert(searches.search(low=low, high=low * 1.04), Search).capacity}
+
+    observed = with_runs(races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, blocks=6), found)
+    made = replace(observed, measures=(CAPACITY,), rank=CAPACITY)
+    return LabResult.of_race(paired.compare(made))
+
+
 @functools.cache
 def drawn(name: str) -> dict[str, charts.Chart]:
     """The charts of a made-up result by name."""
@@ -44,6 +73,7 @@ def drawn(name: str) -> dict[str, charts.Chart]:
         "bookstore": bookstore,
         "strategies": labs.strategies,
         "versions": labs.versions,
+        "capacity": capacity,
     }
     made = charts.charts(makers[name]())
     named = {chart.name: chart for chart in made}
@@ -102,19 +132,18 @@ def check(spec: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["race", "bookstore", "strategies", "versions"])
-def test_every_axis_has_a_title_and_every_chart_a_unit(name: str) -> None:
+def test_every_chart_has_a_unit_and_no_title_at_its_side(name: str) -> None:
     for chart in drawn(name).values():
-        titled = {
-            name: " ".join(
-                [channel["title"]] if isinstance(channel["title"], str) else channel["title"]
-            )
-            for name, channel in channels(chart.spec)
-            if channel.get("title")
-        }
-        assert "x" in titled, chart.name
-        # The rows of the post's ratios name themselves.
-        assert "y" in titled or chart.name == "published", chart.name
-        assert any(unit in title for title in titled.values() for unit in UNITS), chart.name
+        axes = [channel.get("axis") or {} for _, channel in channels(chart.spec)]
+        said = [
+            chart.title,
+            *(channel["title"] for _, channel in channels(chart.spec) if channel.get("title")),
+            *(axis["labelExpr"] for axis in axes if "×" in axis.get("labelExpr", "")),
+        ]
+        assert any(unit in each for each in said for unit in UNITS), chart.name
+        # The heading says what goes upwards: a title at its side would take the room of the plot.
+        upwards = [channel for name, channel in channels(chart.spec) if name == "y"]
+        assert not any(channel.get("title") for channel in upwards), chart.name
 
 
 def test_names_are_unique_and_fit_files_and_pages() -> None:
@@ -123,7 +152,38 @@ def test_names_are_unique_and_fit_files_and_pages() -> None:
 
 
 def test_a_race_has_its_charts() -> None:
-    assert list(drawn("race")) == ["ratios", "latency", "paired", "windows", "rate", "cpu", "bytes"]
+    first = ["requests_per_s", "p50", "p99", "server_cpu_us_per_request"]
+    bars = [f"bars-{name}" for name in (*first, "client_cpu_us_per_request")]
+    others = ["ratios", "latency", "paired", "windows", "bars-bytes_per_request"]
+    assert list(drawn("race")) == [*bars, *others]
+
+
+@pytest.mark.parametrize(("make", "most"), [(race, 5), (bookstore, 3)])
+def test_the_first_bars_are_few_and_led_by_what_decides(
+    make: Callable[[], LabResult], most: int
+) -> None:
+    """Of many arms each chart is tall, and a first screen has room for fewer."""
+    (point,) = view.points(make())
+    first = charts.first(point)
+    assert first is not None
+    assert len(first.shown) == most
+    assert all(chart.small for chart in first.shown)
+    assert first.shown[0].name == f"bars-{point.comparison.ranking.measure}"
+
+
+def test_of_searches_the_rate_that_holds_alone_is_drawn_as_bars() -> None:
+    """Their runs are at rates of their own: what else they measured does not compare."""
+    names = list(drawn("capacity"))
+    assert [name for name in names if name.startswith("bars-")] == ["bars-capacity_per_s"]
+    assert "load" in names
+
+
+def test_every_bar_ends_in_its_number() -> None:
+    for chart in (each for name in ("race", "bookstore") for each in drawn(name).values()):
+        if chart.name.startswith("bars-"):
+            assert all(row["label"] not in ("", "–") for row in rows(chart)), chart.name
+            (text,) = [layer for layer in chart.spec["layer"] if layer["mark"]["type"] == "text"]
+            assert text["encoding"]["text"]["field"] == "label"
 
 
 @pytest.mark.parametrize("name", ["strategies", "versions"])
@@ -149,7 +209,8 @@ def test_charts_without_data_are_left_out() -> None:
     nothing: dict[str, object] = {"windows": [], "latency.service": None}
     alone = with_runs(races.race({"h1": 1.0}, blocks=1), lambda _: nothing)
     names = [chart.name for chart in charts.charts(LabResult.of_race(paired.compare(alone)))]
-    assert names == ["rate", "cpu", "bytes"]
+    assert names
+    assert all(name.startswith("bars-") for name in names)
     assert charts.charts(labs.empty()) == []
 
 
@@ -158,7 +219,7 @@ def test_the_measure_that_decides_comes_first() -> None:
     assert named["ratios"].title.startswith("Elapsed time")
     assert "ratios-user_s" in named
     order = list(named)
-    assert order.index("time") < order.index("rate")
+    assert order.index("bars-elapsed_s") < order.index("bars-requests_per_s")
 
 
 def test_no_legend_names_more_arms_than_can_be_told_apart() -> None:
@@ -169,7 +230,7 @@ def test_no_legend_names_more_arms_than_can_be_told_apart() -> None:
 
 def test_many_arms_are_coloured_by_version_and_drawn_client_by_client() -> None:
     made = drawn("bookstore")
-    assert {row["hue"] for row in rows(made["time"])} == {"HTTP/1.1", "HTTP/2", "HTTP/3"}
+    assert {row["hue"] for row in rows(made["bars-elapsed_s"])} == {"HTTP/1.1", "HTTP/2", "HTTP/3"}
     assert {row["title"].split(",")[0] for row in rows(made["latency-httpx-1"])} == {"httpx"}
 
 
@@ -207,9 +268,9 @@ def test_a_sweep_draws_medians_intervals_and_the_crossing() -> None:
     crossing = next(row for row in rows(sweep) if "from" in row)
     assert (crossing["from"], crossing["value"], crossing["to"]) == (4800, 6200, 8900)
     assert [made[f"at{n}-deciding"].title for n in (1, 2, 3)] == [
-        "Elapsed time at 100 requests",
-        "Elapsed time at 1,000 requests",
-        "Elapsed time at 30,000 requests",
+        "Elapsed time (s) at 100 requests",
+        "Elapsed time (s) at 1,000 requests",
+        "Elapsed time (s) at 30,000 requests",
     ]
 
 
@@ -230,6 +291,23 @@ def test_delays_are_swept_in_milliseconds() -> None:
     assert any(
         channel.get("title") == "round-trip time (ms)" for _, channel in channels(sweep.spec)
     )
+
+
+def test_the_runs_of_a_block_stand_above_each_other() -> None:
+    """Lines from arm to arm over all blocks were a tangle."""
+    chart = drawn("race")["paired"]
+    join, points = chart.spec["layer"]
+    assert points["encoding"]["x"]["field"] == join["encoding"]["x"]["field"] == "block"
+    of_block: dict[int, list[float]] = {}
+    for row in points["data"]["values"]:
+        of_block.setdefault(row["block"], []).append(row["value"])
+    assert list(of_block) == [1, 2, 3, 4, 5, 6, 7]
+    for row in join["data"]["values"]:
+        assert len(of_block[row["block"]]) == 3
+        assert (row["low"], row["high"]) == (
+            min(of_block[row["block"]]),
+            max(of_block[row["block"]]),
+        )
 
 
 def test_paired_blocks_join_the_baseline_s_two_runs() -> None:

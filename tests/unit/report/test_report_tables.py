@@ -135,7 +135,7 @@ def test_signs_of_markdown_in_names_are_escaped() -> None:
 def test_every_chart_is_written_as_png_and_svg(tmp_path: Path) -> None:
     written = images.write(charts.charts(race()), tmp_path / "charts")
     names = {path.name for path in written}
-    assert {"ratios.png", "ratios.svg", "latency.png", "cpu.svg"} <= names
+    assert {"ratios.png", "ratios.svg", "latency.png", "bars-p99.svg"} <= names
     for path in written:
         content = path.read_bytes()
         assert content.startswith(PNG) if path.suffix == ".png" else b"<svg" in content[:200]

@@ -139,7 +139,7 @@ def test_table_and_page_say_the_step(trilane: Trilane, tmp_path: Path) -> None:
     page = file.read_text(encoding="utf-8")
     assert "branch main" in page
     assert f"worse, at {commit} Change &lt;{SLOWER}&gt;" in page
-    assert '"strokeDash": [5, 4]' in page
+    assert 'stroke-dasharray="5,4"' in page
 
 
 def test_what_steps_at_the_same_commit_is_put_down_to_the_machine(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from altair.utils.schemapi import debug_mode
@@ -30,11 +29,11 @@ __all__ = [
     "Chart",
     "Figures",
     "charts",
+    "first",
     "of_point",
     "of_sweep",
     "profiles",
     "published",
-    "together",
 ]
 
 
@@ -50,8 +49,15 @@ class Figures:
 
 
 @_unchecked
+def first(point: Point) -> Figures | None:
+    """The measures that matter, as bars; None where nothing was measured."""
+    found, _ = bars(point)
+    return Figures("Measures", found, []) if found else None
+
+
+@_unchecked
 def of_point(point: Point) -> list[Figures]:
-    """The figures that this point has data for."""
+    """The figures that this point has data for, but for those of `first`."""
     ratios = forests(point)
     searched = load(point)
     if searched is not None:
@@ -65,11 +71,12 @@ def of_point(point: Point) -> list[Figures]:
         return [each for each in figures if each.shown]
     times = latency(point)
     single = [chart(point) for chart in (paired, windows)]
+    _, others = bars(point)
     figures = [
         Figures("Ratios", ratios[:1], ratios[1:], "Ratios of the other measures"),
         Figures("Latency", times[:1], times[1:], "Latency client by client"),
         Figures("Runs", [chart for chart in single if chart is not None], []),
-        Figures("Time, CPU and bytes", bars(point), []),
+        Figures("Other measures", others, []),
     ]
     return [each for each in figures if each.shown]
 
@@ -83,10 +90,10 @@ def of_sweep(lab: LabResult) -> Figures | None:
     found = sweeps(lab)
     if not found:
         return None
-    bars = [chart for point in view.points(lab) if (chart := at_point(point)) is not None]
+    each = [chart for point in view.points(lab) if (chart := at_point(point)) is not None]
     if len(view.everyone(lab)) > palette.MANY:
-        return Figures("Sweep", bars, found, "Client by client")
-    return Figures("Sweep", [found[0], *bars], found[1:], "The other measures of the sweep")
+        return Figures("Sweep", each, found, "Client by client")
+    return Figures("Sweep", [found[0], *each], found[1:], "The other measures of the sweep")
 
 
 @_unchecked
@@ -98,18 +105,9 @@ def profiles(lab: LabResult) -> Figures | None:
 
 def charts(lab: LabResult) -> list[Chart]:
     """Every figure of a result."""
-    points = (figures for point in view.points(lab) for figures in of_point(point))
-    return together(published(lab), of_sweep(lab), points, profiles(lab))
-
-
-def together(
-    beside: Chart | None,
-    over: Figures | None,
-    points: Iterable[Figures],
-    profiled: Figures | None,
-) -> list[Chart]:
-    """Of a report the chart of published ratios, those over a sweep, of points, and profiles."""
-    groups = [each for each in (over, *points, profiled) if each is not None]
+    beside = published(lab)
+    points = [group for point in view.points(lab) for group in (first(point), *of_point(point))]
+    groups = [each for each in (of_sweep(lab), *points, profiles(lab)) if each is not None]
     return ([] if beside is None else [beside]) + [
-        chart for figures in groups for chart in (*figures.shown, *figures.folded)
+        chart for group in groups for chart in (*group.shown, *group.folded)
     ]

@@ -16,6 +16,9 @@ from trilane.lab.model.documents import Json
 from trilane.report import formatting, palette
 
 GREY = "#8a8f98"
+# Pixels: of a chart, of one that stands beside two others on a page, and of letters. A phone shows
+# four fifths of the first, and the second as it is.
+WIDTH, SMALL, FONT_SIZE = 440, 340, 12
 _LABEL = 27
 _LINE = 14
 # With a precision of its own: on a linear axis d3 else takes as few digits as tell the ticks
@@ -27,13 +30,11 @@ _SYMBOL = 30
 # Left of the plot, and so of the legend, for the labels of rows.
 ROW_NAMES = 190
 # The same for the numbers of an axis and its title.
-_AXIS = 60
+AXIS = 60
 # Beyond the ends of intervals, as a share of the height; and what a logarithmic height spans at
 # least.
 _ROOM = 0.04
 _WIDE = 8
-# In a row of a legend where no page gives the width.
-_COLUMNS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +47,27 @@ class Chart:
     note: str
     spec: Json
 
+    @property
+    def small(self) -> bool:
+        """Whether three of them stand side by side."""
+        return bool(self.spec["width"] == SMALL)
+
 
 class Look:
     """Labels, colours and shapes of the arms of one chart."""
 
     def __init__(
-        self, arms: Sequence[JudgedArm], *, among: Sequence[JudgedArm] | None = None
+        self,
+        arms: Sequence[JudgedArm],
+        *,
+        among: Sequence[JudgedArm] | None = None,
+        margin: int = AXIS,
     ) -> None:
-        """`among`: all arms of the report, whose colours these arms keep."""
+        """`among`: all arms of the report, whose colours these arms keep.
+
+        `margin`: pixels left of the plot, and so of the legend.
+        """
+        self._margin = margin
         self.arms = list(arms)
         # A part of many arms, such as one client's, has colours of its own.
         own = among is None or len(among) > palette.MANY >= len(arms)
@@ -75,11 +89,11 @@ class Look:
             "hue": self._hue[arm].entry,
         }
 
-    def rows(self, title: str | None = "arm") -> alt.Y:
+    def rows(self) -> alt.Y:
         """One row per arm, named at the left."""
         return alt.Y(
             "arm:N",
-            title=title,
+            title=None,
             sort=[self.labels[arm.name] for arm in self.arms],
             axis=row_axis(),
         )
@@ -108,17 +122,12 @@ class Look:
         return alt.Scale(domain=[hue.entry for hue in self._hues], range=values)
 
     def _legend(self) -> alt.Legend:
-        return legend([hue.entry for hue in self._hues], margin=ROW_NAMES)
+        return legend([hue.entry for hue in self._hues], margin=self._margin)
 
 
 def _label(arm: JudgedArm) -> str:
     # Shown, never ranked: no chart may let an invalid arm look like the others.
     return wrapped(arm.title) + ("\n✗ invalid" if arm.validity.verdict == "invalid" else "")
-
-
-def titled(words: str) -> list[str]:
-    """An axis title in lines that fit below a chart on a phone."""
-    return textwrap.wrap(words, _LABEL)
 
 
 def plain(name: str) -> str:
@@ -139,7 +148,6 @@ def row_axis() -> alt.Axis:
         labelLineHeight=_LINE,
         labelPadding=6,
         labelOverlap=False,
-        titlePadding=8,
         domain=False,
         ticks=False,
     )
@@ -161,7 +169,7 @@ def data(rows: Iterable[Json]) -> alt.Chart:
     return alt.Chart(alt.Data(values=list(rows)))
 
 
-def legend(entries: Iterable[str], margin: int = _AXIS) -> alt.Legend:
+def legend(entries: Iterable[str], margin: int = AXIS) -> alt.Legend:
     """A legend above the chart, in as many columns as its place on the page has room for.
 
     `margin`: pixels left of the plot.
@@ -172,11 +180,7 @@ def legend(entries: Iterable[str], margin: int = _AXIS) -> alt.Legend:
         symbolOpacity=1,
         title=None,
         labelLimit=280,
-        # The size of the place on the page, not that of the plot, which the legend itself changes.
-        columns=alt.ExprRef(
-            "isFinite(containerSize()[0]) ? "
-            f"max(1, floor((containerSize()[0] - {margin}) / {widest})) : {_COLUMNS}"
-        ),
+        columns=max(1, (WIDTH - margin) // widest),
     )
 
 
@@ -185,15 +189,19 @@ def parts(arms: Sequence[JudgedArm]) -> list[list[JudgedArm]]:
     return [list(arms[at : at + palette.MANY]) for at in range(0, len(arms), palette.MANY)]
 
 
-def ratio_axis(field: str, title: str | list[str], ends: Iterable[float]) -> alt.X:
+def ratio_axis(field: str, ends: Iterable[float]) -> alt.X:
     """A logarithmic axis of ratios that has room for these and for 1."""
     known = list(ends)
     low, high = min([*known, 0.95]) / 1.03, max([*known, 1.05]) * 1.03
     return alt.X(
         field,
-        title=title,
+        title=None,
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
-        axis=alt.Axis(format=",~g", values=ratio_ticks(low, high)),
+        axis=alt.Axis(
+            values=ratio_ticks(low, high),
+            labelExpr="format(datum.value, ',~g') + '×'",
+            labelOverlap=True,
+        ),
     )
 
 
@@ -205,13 +213,13 @@ def one() -> alt.Chart:
 
 def ratio_tips() -> list[alt.Tooltip]:
     """What a point tells of a ratio and its interval."""
-    return [alt.Tooltip(f"{name}:Q", format=".3~g") for name in ("ratio", "low", "high")]
+    return [alt.Tooltip(f"{name}:Q", format=".3~r") for name in ("ratio", "low", "high")]
 
 
 def interval_tips(unit: str) -> list[alt.Tooltip]:
     """What a point tells of a median and its interval."""
     return [
-        alt.Tooltip(f"{name}:Q", format=",.4~g", title=formatting.headed(name, unit))
+        alt.Tooltip(f"{name}:Q", format=",.4~r", title=formatting.headed(name, unit))
         for name in ("median", "low", "high")
     ]
 
@@ -260,15 +268,15 @@ def interval(of: Summary) -> dict[str, float | None]:
 
 def whiskers(base: alt.Chart) -> alt.Chart:
     """Intervals of bars."""
-    rules: alt.Chart = base.mark_rule(color=GREY, strokeWidth=2).encode(
-        alt.X("low:Q"), alt.X2("high:Q")
-    )
+    rules: alt.Chart = base.mark_rule(strokeWidth=2).encode(alt.X("low:Q"), alt.X2("high:Q"))
     return rules
 
 
-def spec(chart: alt.LayerChart | alt.FacetChart | alt.Chart, height: int) -> Json:
-    """The specification, as wide as its place on the page."""
-    sized = chart.properties(width="container", height=height)
+def spec(
+    chart: alt.LayerChart | alt.FacetChart | alt.Chart, height: int, width: int = WIDTH
+) -> Json:
+    """The specification; `width` is that of all of it, the names at its side included."""
+    sized = chart.properties(width=width, height=height)
     # Checking a specification takes longer than making it; the tests check every kind of chart.
     made: Any = json.loads(sized.to_json(validate=False))
     made.pop("config", None)

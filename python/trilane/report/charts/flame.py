@@ -11,7 +11,8 @@ from trilane.lab.model.profile import Code, Frame, Profile
 from trilane.report import formatting, view
 from trilane.report.charts.base import PLAIN, Chart, data, legend, plain, spec
 
-_ROW = 17
+# Pixels: of a row, and of the whole, which a phone scrolls.
+_ROW, _WIDTH = 17, 1000
 # Pixels of a letter in a box, and of a box from which on it has a name.
 _LETTER, _NAMED = 6.2, 24
 _COLOURS: dict[Code, str] = {"program": "#f0b37e", "library": "#f2d98d", "kernel": "#a9c4e4"}
@@ -40,12 +41,12 @@ def _flame(profile: Profile, title: str) -> Chart:
         ),
         y=alt.Y(
             "depth:Q",
-            title="calls",
+            title=None,
             scale=alt.Scale(domain=[0, depths], reverse=True, nice=False),
             axis=alt.Axis(labels=False, ticks=False, grid=False, domain=False),
         ),
     )
-    boxes = base.mark_rect(stroke="white", strokeWidth=0.5).encode(
+    boxes = base.mark_rect(style="tile", strokeWidth=0.5).encode(
         x2=alt.X2("to:Q"),
         y2=alt.Y2("under:Q"),
         color=alt.Color(
@@ -55,7 +56,7 @@ def _flame(profile: Profile, title: str) -> Chart:
         ),
         tooltip=[
             alt.Tooltip("name:N", title="function"),
-            alt.Tooltip("share:Q", format=".3~g", title="in it and what it called (%)"),
+            alt.Tooltip("share:Q", format=".3~r", title="in it and what it called (%)"),
             alt.Tooltip("samples:Q", format=",", title="samples"),
         ],
     )
@@ -71,7 +72,7 @@ def _flame(profile: Profile, title: str) -> Chart:
         "Each box is a function below its callers; the wider, the more time it and what it called "
         "took. Order says nothing. [FILE]: functions of a file without their names. Boxes of less "
         "than 0.5 % are left out.",
-        spec(alt.layer(boxes, names), _ROW * depths),
+        spec(alt.layer(boxes, names), _ROW * depths, _WIDTH),
     )
 
 

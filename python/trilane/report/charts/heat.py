@@ -98,7 +98,7 @@ def _heat(lab: LabResult, found: maps.Map, most: float) -> Chart:
         alt.Tooltip("interval:N", title=f"{view.level(lab)} interval"),
         alt.Tooltip("finding:N", title="finding"),
     ]
-    cells = base.mark_rect(stroke="white", strokeWidth=2).encode(
+    cells = base.mark_rect(style="tile", strokeWidth=2).encode(
         color=alt.condition(
             "datum.claimed",
             alt.Color(

@@ -39,12 +39,15 @@ def latency(point: Point) -> list[Chart]:
         return []
     if len(arms) <= palette.MANY:
         look = Look(arms, among=point.everyone)
-        return [_lines(look, bands, f"{key}latency", "Latency distribution")]
+        return [_lines(look, bands, f"{key}latency", "Latency (ms) by percentile")]
     return [
-        _rows(Look(arms, among=point.everyone), bands, key),
+        _rows(Look(arms, among=point.everyone, margin=ROW_NAMES), bands, key),
         *(
             _lines(
-                Look(part), bands, f"{key}latency-{plain(client)}-{number}", f"Latency of {client}"
+                Look(part),
+                bands,
+                f"{key}latency-{plain(client)}-{number}",
+                f"Latency (ms) of {client} by percentile",
             )
             for client, group in view.clients(arms).items()
             for number, part in enumerate(parts(group), start=1)
@@ -76,7 +79,7 @@ def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> C
     low, high = min(row["low"] for row in rows), max(row["high"] for row in rows)
     time = alt.Y(
         "low:Q",
-        title="latency (ms)",
+        title=None,
         scale=alt.Scale(type="log", nice=False),
         axis=alt.Axis(format=",~g", values=log_ticks(low, high)),
     )
@@ -88,7 +91,7 @@ def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> C
         base = data(curves).encode(axis, color=look.colour())
         layers += [
             base.mark_area(opacity=0.25).encode(time, alt.Y2("high:Q")),
-            base.mark_line(strokeWidth=2).encode(alt.Y("median:Q"), tooltip=_tooltip()),
+            base.mark_line(strokeWidth=2).encode(alt.Y("median:Q"), tooltip=_tooltip()[0]),
         ]
         note += "Line: median over runs of each percentile; band: lowest to highest run. "
     if single:
@@ -114,7 +117,7 @@ def percentile_axis(furthest: float) -> alt.X:
     label = " : ".join(f"datum.value == {tick} ? '{_PERCENTILES[tick]}'" for tick in ticks)
     return alt.X(
         "x:Q",
-        title="percentile of requests (%)",
+        title=None,
         scale=alt.Scale(type="log", nice=False),
         axis=alt.Axis(values=ticks, labelExpr=f"{label} : ''"),
     )
@@ -124,9 +127,9 @@ def _tooltip() -> list[alt.Tooltip]:
     return [
         alt.Tooltip("title:N", title="arm"),
         alt.Tooltip("percentile:N"),
-        alt.Tooltip("median:Q", format=".3~g", title="median of runs (ms)"),
-        alt.Tooltip("low:Q", format=".3~g", title="lowest run (ms)"),
-        alt.Tooltip("high:Q", format=".3~g", title="highest run (ms)"),
+        alt.Tooltip("median:Q", format=".3~r", title="median of runs (ms)"),
+        alt.Tooltip("low:Q", format=".3~r", title="lowest run (ms)"),
+        alt.Tooltip("high:Q", format=".3~r", title="highest run (ms)"),
     ]
 
 
@@ -137,7 +140,7 @@ def _rows(look: Look, bands: dict[str, list[Band]], key: str) -> Chart:
         min(row["median"] for row in rows) / 1.1, max(row["median"] for row in rows) * 1.1
     )
     base = data(rows).encode(y=look.rows())
-    axis = alt.X("median:Q", title="latency (ms)", scale=scale, axis=ticks)
+    axis = alt.X("median:Q", title=None, scale=scale, axis=ticks)
     shown = [f"p{100 * q:.4g}" for q in _ROW]
     line = base.mark_line(strokeWidth=2, opacity=0.5).encode(
         axis, color=look.colour(legend=look.legend_of_versions()), detail=alt.Detail("arm:N")
@@ -154,7 +157,7 @@ def _rows(look: Look, bands: dict[str, list[Band]], key: str) -> Chart:
     )
     return Chart(
         f"{key}latency",
-        "Latency",
+        "Latency (ms)",
         "Each percentile is the median over runs. In a closed model the mean is only in flight ÷ "
         "rate. Log scale.",
         spec(alt.layer(line, point), row_height(look.lines) * len(look.arms)),

@@ -80,7 +80,7 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
     limits = _limits(series)
     rate = alt.X(
         "rate:Q",
-        title="load: requests/s asked for",
+        title="requests/s asked for",
         scale=alt.Scale(type="log", nice=False, padding=14)
         if across
         else alt.Scale(zero=False, nice=False, padding=14),
@@ -90,7 +90,7 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
     )
     latency = alt.Y(
         "latency:Q",
-        title="latency (ms)",
+        title=None,
         scale=height_scale([*times, *(each["limit"] for each in limits)], log=tall),
         axis=alt.Axis(format=",~g", values=log_ticks(min(times), max(times)))
         if tall
@@ -130,10 +130,10 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
             ),
             tooltip=[
                 alt.Tooltip("arm:N"),
-                alt.Tooltip("rate:Q", format=",.4~g", title="requests/s asked for"),
-                alt.Tooltip("reached:Q", format=",.4~g", title="ok requests/s"),
+                alt.Tooltip("rate:Q", format=",.4~r", title="requests/s asked for"),
+                alt.Tooltip("reached:Q", format=",.4~r", title="ok requests/s"),
                 alt.Tooltip("quantile:N"),
-                alt.Tooltip("latency:Q", format=",.3~g", title="latency (ms)"),
+                alt.Tooltip("latency:Q", format=",.3~r", title="latency (ms)"),
                 alt.Tooltip("held:N", title="goals"),
                 alt.Tooltip("why:N", title="what did not hold"),
             ],
@@ -143,7 +143,7 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
     bands = any(one.low is not None and one.high is not None for one in series)
     return Chart(
         f"{key}load",
-        "Latency against load",
+        "Latency (ms) against load",
         "Each point is a run: its latency from when requests were due. Lines: medians of the runs "
         "at a rate. "
         + ("Bands: 95 % interval of the highest rate that holds. " if bands else "")
@@ -214,8 +214,8 @@ def _intervals(series: Sequence[Series], colour: alt.Color) -> list[alt.Chart]:
             color=colour,
             tooltip=[
                 alt.Tooltip("arm:N"),
-                alt.Tooltip("low:Q", format=",.4~g", title="holds at (requests/s)"),
-                alt.Tooltip("high:Q", format=",.4~g", title="does not hold at (requests/s)"),
+                alt.Tooltip("low:Q", format=",.4~r", title="holds at (requests/s)"),
+                alt.Tooltip("high:Q", format=",.4~r", title="does not hold at (requests/s)"),
             ],
         )
     ]

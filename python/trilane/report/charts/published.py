@@ -38,7 +38,7 @@ def published(lab: LabResult) -> Chart | None:
     if not rows:
         return None
     ends = [row[key] for row in rows for key in ("ratio", "low", "high") if row[key]]
-    axis = ratio_axis("ratio:Q", "ratio (×)", ends)
+    axis = ratio_axis("ratio:Q", ends)
     what = alt.Y("what:N", title=None, sort=named_rows, axis=row_axis())
     base = data(rows).encode(y=what)
     join = base.mark_line(color=GREY, strokeWidth=1.5, strokeDash=[3, 3]).encode(

@@ -12,6 +12,7 @@ from trilane.lab.model.documents import Json
 from trilane.report import formatting, view
 from trilane.report.charts.base import (
     GREY,
+    ROW_NAMES,
     Chart,
     Look,
     data,
@@ -21,7 +22,6 @@ from trilane.report.charts.base import (
     row_axis,
     row_height,
     spec,
-    titled,
     wrapped,
 )
 from trilane.report.view import Point
@@ -66,7 +66,7 @@ def _forest(point: Point, measures: Sequence[Shown], few: bool) -> Chart | None:
     """Rows of measures with few arms in each, or rows of arms for one measure."""
     comparison, key = point.comparison, point.key
     arms = [arm for arm in view.listed(comparison) if arm.name != comparison.baseline]
-    look = Look(arms, among=point.everyone)
+    look = Look(arms, among=point.everyone, margin=ROW_NAMES)
     rows = _rows(comparison, measures, look)
     if not rows:
         return None
@@ -81,7 +81,7 @@ def _forest(point: Point, measures: Sequence[Shown], few: bool) -> Chart | None:
     if few:
         name, title = f"{key}ratios", f"Ratio to {baseline}"
         labels = [label for label in (wrapped(m.label) for m in measures) if label in seen]
-        measure = alt.Y("measure:N", title="measure", sort=labels, axis=row_axis())
+        measure = alt.Y("measure:N", title=None, sort=labels, axis=row_axis())
         within = alt.YOffset("arm:N", sort=[look.labels[arm.name] for arm in arms])
         base = base.encode(y=measure, yOffset=within)
         band = alt.RelativeBandSize(0.9)
@@ -99,7 +99,7 @@ def _forest(point: Point, measures: Sequence[Shown], few: bool) -> Chart | None:
         height = row_height(look.lines) * len(arms)
     ends = (row[end] for row in [*rows, *floors] for end in ("low", "high"))
     interval = (
-        ratio_axis("low:Q", titled(f"ratio to {baseline} (×)"), ends),
+        ratio_axis("low:Q", ends),
         alt.X2("high:Q"),
     )
     legend = few or look.legend_of_versions()

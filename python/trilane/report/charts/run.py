@@ -17,20 +17,18 @@ from trilane.report.distribution import curve
 
 # Of a line, and of a heat map side by side, at most.
 _POINTS = 300
-_COLUMNS = 150
+_COLUMNS = 75
 _HEIGHT = 240
 _OK, _FAILED, _DUE = "ok", "failed", "asked for"
 _CLIENT, _SERVER = "client", "server"
 _SLOWEST = 20
 # Steps of `Window.latencies` in a decade.
 _STEPS = 10
-# Pixels of the names of the slowest requests.
-_ROW_NAMES = 96
 _LEAST_MS = 1e-3
 # Of distributions that often lie on one drawn before: of short responses the first byte is the last
 # one, too, and what was queued is most of what waited.
 _SOLID = [1, 0]
-_DASHES = {"first byte": [6, 5], "queued": [2, 3], "late": [8, 3, 2, 3], "failed": [3, 6]}
+_DASHES = {"first byte": [4, 8], "queued": [2, 3], "late": [8, 3, 2, 3], "failed": [3, 6]}
 _PARTS = ("before its first byte", "to the head of the response", "to its end")
 
 
@@ -87,7 +85,7 @@ def rate(run: Run) -> Chart | None:
         "Requests per second over time",
         f"By when they ended; each point is of {_length(found)}."
         + (" Dashed: the rate that was asked for." if run.plan.rate_per_s is not None else ""),
-        spec(_lines(rows, "rate", "requests/s", (_OK, _FAILED, _DUE)), _HEIGHT),
+        spec(_lines(rows, "rate", (_OK, _FAILED, _DUE)), _HEIGHT),
     )
 
 
@@ -111,7 +109,10 @@ def _heat(run: Run) -> Chart | None:
                 "low": 10 ** (step / _STEPS) / 1e3,
                 "high": 10 ** ((step + 1) / _STEPS) / 1e3,
                 "count": count,
-                "share": count / total,
+                "said": (
+                    f"{count:,} ({count / total:.0%}) of {_ms(step)}–{_ms(step + 1)} ms, "
+                    f"at {part.begin:.4g} s"
+                ),
             }
             for step, count in sorted(counts.items())
         ]
@@ -126,7 +127,7 @@ def _heat(run: Run) -> Chart | None:
             alt.X2("end:Q"),
             alt.Y(
                 "low:Q",
-                title="service time (ms)",
+                title=None,
                 scale=alt.Scale(type="log", domain=[low, high], nice=False),
                 axis=alt.Axis(format=",~g", values=log_ticks(low, high), grid=False),
             ),
@@ -137,18 +138,13 @@ def _heat(run: Run) -> Chart | None:
                 scale=alt.Scale(type="log", range=[0.12, 1]),
                 legend=alt.Legend(orient="top", tickCount=4, format="~s", symbolType="square"),
             ),
-            tooltip=[
-                *_span_tips(),
-                alt.Tooltip("low:Q", format=",.3~g", title="service time from (ms)"),
-                alt.Tooltip("high:Q", format=",.3~g", title="to (ms)"),
-                alt.Tooltip("count:Q", format=",", title="requests"),
-                alt.Tooltip("share:Q", format=".2~%", title="of those in its column"),
-            ],
+            # In few words, as there are a thousand of them.
+            tooltip=alt.Tooltip("said:N", title="requests"),
         )
     )
     return Chart(
         "latency-over-time",
-        "Latency over time",
+        "Latency (ms) over time",
         f"Each column is {_length(found)}, each cell the requests that ended in it with such a "
         "service time (from the first byte sent to the last one received): the darker, the more. "
         "Log scales.",
@@ -171,14 +167,13 @@ def _quantiles(run: Run) -> Chart | None:
     lines = _lines(
         rows,
         "latency",
-        "service time (ms)",
         ("p50", "p99"),
         scale=alt.Scale(type="log", nice=False) if wide else alt.Scale(),
         axis=alt.Axis(format=",~g", values=log_ticks(low, high)) if wide else alt.Axis(),
     )
     return Chart(
         "latency-over-time",
-        "Latency over time",
+        "Latency (ms) over time",
         "Median and p99 of the service time in each tenth of a second: this result has no counts "
         "of latencies over time, of which a map could be drawn. A p99 takes a thousand responses.",
         spec(lines, _HEIGHT),
@@ -199,7 +194,6 @@ def distribution(run: Run) -> Chart | None:
         {
             "kind": name,
             "x": round(1 / (1 - band.q), 4),
-            "percentile": f"p{100 * band.q:.4g}",
             "latency": band.median * 1e3,
         }
         for name, kept in told.items()
@@ -220,7 +214,7 @@ def distribution(run: Run) -> Chart | None:
             percentile_axis(max(row["x"] for row in rows)),
             alt.Y(
                 "latency:Q",
-                title="time (ms)",
+                title=None,
                 scale=alt.Scale(type="log", nice=False),
                 axis=alt.Axis(format=",~g", values=log_ticks(low, high)),
             ),
@@ -230,11 +224,7 @@ def distribution(run: Run) -> Chart | None:
                 scale=alt.Scale(domain=names, range=[_DASHES.get(n, _SOLID) for n in names]),
                 legend=legend(names),
             ),
-            tooltip=[
-                alt.Tooltip("kind:N"),
-                alt.Tooltip("percentile:N"),
-                alt.Tooltip("latency:Q", format=",.3~g", title="time (ms)"),
-            ],
+            tooltip=alt.Tooltip("kind:N", title="line"),
         )
     )
     model = (
@@ -244,7 +234,7 @@ def distribution(run: Run) -> Chart | None:
     )
     return Chart(
         "distribution",
-        "Distributions of times",
+        "Times (ms) by percentile",
         f"Up to the percentile that has ten requests beyond it. {model}Log scales.",
         spec(lines, 280),
     )
@@ -268,13 +258,12 @@ def processors(run: Run) -> Chart | None:
         ends += ", and of the server's processes"
     return Chart(
         "processors",
-        "Processors in use over time",
+        "CPUs in use over time",
         f"Processor time {ends} in each second: 1 is one CPU. Each point is of {_length(found)}.",
         spec(
             _lines(
                 rows,
                 "busy",
-                "CPU time per second (s/s)",
                 (_CLIENT, _SERVER),
                 axis=alt.Axis(format=PLAIN),
             ),
@@ -314,27 +303,17 @@ def slowest(run: Run) -> Chart | None:
         .encode(
             alt.Y(
                 "place:N",
-                title="request, and when it began",
+                title=None,
                 sort=list(dict.fromkeys(row["place"] for row in rows)),
-                axis=alt.Axis(
-                    domain=False,
-                    ticks=False,
-                    labelLimit=200,
-                    # Across: upwards it is taller than a chart of few requests.
-                    titleAngle=0,
-                    titleAlign="left",
-                    titleX=-_ROW_NAMES,
-                    titleY=-6,
-                ),
+                axis=alt.Axis(domain=False, ticks=False, labelLimit=200),
             ),
-            alt.X("time:Q", title="time (ms)", axis=alt.Axis(format=PLAIN)),
-            # Between them is the title of the rows.
-            color=_colour(names, offset=26),
+            alt.X("time:Q", title=None, axis=alt.Axis(format=PLAIN)),
+            color=_colour(names),
             order=alt.Order("order:Q"),
             tooltip=[
                 alt.Tooltip("place:N", title="request"),
                 alt.Tooltip("kind:N", title="part"),
-                alt.Tooltip("time:Q", format=",.4~g", title="time (ms)"),
+                alt.Tooltip("time:Q", format=",.4~r", title="time (ms)"),
                 alt.Tooltip("number:Q", format=",", title="number in the run"),
                 alt.Tooltip("connection:N", title="worker:connection"),
             ],
@@ -343,7 +322,7 @@ def slowest(run: Run) -> Chart | None:
     more = f"The first {_SLOWEST} of {len(run.slowest)}. " if len(run.slowest) > _SLOWEST else ""
     return Chart(
         "slowest",
-        "The slowest requests",
+        "The slowest requests (ms)",
         f"{more}The table below has where they went.",
         spec(bars, 22 * len(shown) + 20),
     )
@@ -386,35 +365,29 @@ def _length(found: Sequence[Part]) -> str:
 def _time(field: str, end: float) -> alt.X:
     return alt.X(
         field,
-        title="time since the measurement began (s)",
+        title="time (s)",
         scale=alt.Scale(domain=[0, end], nice=False),
         axis=alt.Axis(format=PLAIN),
     )
 
 
-def _colour(names: Sequence[str], *, offset: int | None = None) -> alt.Color:
-    """Colours of kinds; `offset`: pixels between their legend and the plot."""
-    entries = legend(names)
-    if offset is not None:
-        entries.offset = offset
+def _colour(names: Sequence[str]) -> alt.Color:
+    """Colours of kinds."""
     return alt.Color(
         "kind:N",
         scale=alt.Scale(domain=list(names), range=list(palette.ARMS[: len(names)])),
-        legend=entries,
+        legend=legend(names),
     )
 
 
-def _span_tips() -> list[alt.Tooltip]:
-    return [
-        alt.Tooltip("begin:Q", format=".3~f", title="from (s)"),
-        alt.Tooltip("end:Q", format=".3~f", title="to (s)"),
-    ]
+def _ms(step: int) -> str:
+    """Where a step of `Window.latencies` begins."""
+    return f"{10 ** (step / _STEPS) / 1e3:.3g}"
 
 
 def _lines(
     rows: Sequence[Json],
     field: str,
-    title: str,
     kinds: Sequence[str],
     *,
     scale: alt.Scale | None = None,
@@ -428,7 +401,7 @@ def _lines(
         _time("middle:Q", end),
         alt.Y(
             f"{field}:Q",
-            title=title,
+            title=None,
             scale=scale or alt.Scale(zero=True),
             axis=axis or alt.Axis(format="~s"),
         ),
@@ -441,15 +414,10 @@ def _lines(
             legend=legend(names),
         ),
     )
-    tips = [
-        alt.Tooltip("kind:N"),
-        *_span_tips(),
-        alt.Tooltip(f"{field}:Q", format=",.4~g", title=title),
-    ]
     solid = (
         base.transform_filter(f"datum.kind != '{_DUE}'")
         .mark_line(strokeWidth=1.8)
-        .encode(tooltip=tips)
+        .encode(tooltip=alt.Tooltip("kind:N", title="line"))
     )
     dashed = base.transform_filter(f"datum.kind == '{_DUE}'").mark_line(
         strokeWidth=1.5, strokeDash=[5, 4]

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 
 import altair as alt
 
 from trilane.lab.analysis.paired import value as value_in
-from trilane.lab.model.measures import BY_NAME
+from trilane.lab.model.comparison import JudgedArm
+from trilane.lab.model.documents import Json
+from trilane.lab.model.measures import BY_NAME, Measure
 from trilane.lab.model.run import Run
 from trilane.report import formatting, palette, view
 from trilane.report.charts.base import (
+    AXIS,
     GREY,
     PLAIN,
+    ROW_NAMES,
     Chart,
     Look,
     data,
@@ -26,10 +31,13 @@ from trilane.report.view import Point
 _POINTS = 40
 """Of a run's line at most."""
 _WIDE = 20
+_HEIGHT = 240
+# More blocks than this are not told apart by lines between them.
+_GRID = 25
 
 
 def paired(point: Point) -> Chart | None:
-    """The deciding measure of every run, a line per block from arm to arm."""
+    """The deciding measure of every run: block by block, of many arms row by row."""
     comparison = point.comparison
     if len(comparison.arms) < 2:
         return None
@@ -38,63 +46,100 @@ def paired(point: Point) -> Chart | None:
     if measure is None or known is None:
         return None
     arms = view.listed(comparison)
-    look = Look(arms, among=point.everyone)
-    raw = []
-    for place, arm in enumerate(arms):
-        blocks: dict[int, list[float]] = {}
-        for sample in arm.samples:
-            value = value_in(sample, known)
-            if value > 0:
-                blocks.setdefault(sample.block, []).append(value)
-        raw += [
-            {
-                **look.fields(arm.name),
-                "place": place,
-                "block": block + 1,
-                # Two runs of one block stand for one, as in the statistics.
-                "value": statistics.geometric_mean(values),
-            }
-            for block, values in blocks.items()
-        ]
+    many = len(arms) > palette.MANY
+    look = Look(arms, among=point.everyone, margin=ROW_NAMES if many else AXIS)
+    raw = [
+        {**look.fields(arm.name), "block": block, "value": value}
+        for arm in arms
+        for block, value in _by_block(arm, known).items()
+    ]
     if not raw:
         return None
     rows, unit = scaled(raw, measure.unit, ("value",))
-    low, high = min(row["value"] for row in rows), max(row["value"] for row in rows)
-    scale, axis = alt.Scale(zero=False), alt.Axis(format="~s", labelOverlap=True)
-    if high / low > _WIDE:
-        scale, axis = log_axis(low / 1.1, high * 1.1)
-    elif unit != "/s":
-        axis = alt.Axis(labelOverlap=True)
+    drawn = _row_by_row if many else _block_by_block
+    note, made = drawn(look, rows, unit)
+    label = formatting.capital(formatting.headed(measure.label, unit))
+    return Chart(f"{point.key}paired", f"{label} by block", note, made)
+
+
+def _by_block(arm: JudgedArm, measure: Measure) -> dict[int, float]:
+    """The values of an arm; two runs of one block stand for one, as in the statistics."""
+    blocks: dict[int, list[float]] = {}
+    for sample in arm.samples:
+        value = value_in(sample, measure)
+        if value > 0:
+            blocks.setdefault(sample.block + 1, []).append(value)
+    return {block: statistics.geometric_mean(values) for block, values in blocks.items()}
+
+
+def _block_by_block(look: Look, rows: Sequence[Json], unit: str) -> tuple[str, Json]:
+    """The runs of a block above each other: what happened to all of them moves all of them."""
+    blocks = sorted({row["block"] for row in rows})
+    scale, axis = _values(rows, unit)
     base = data(rows).encode(
-        y=look.rows(),
         x=alt.X(
-            "value:Q",
-            title=formatting.headed(measure.label, unit),
-            scale=scale,
-            axis=axis,
+            "block:O",
+            title="block",
+            axis=alt.Axis(labelAngle=0, labelOverlap=True, grid=len(blocks) <= _GRID, ticks=False),
         ),
     )
-    lines = base.mark_line(strokeWidth=1.2, opacity=0.6, color=GREY).encode(
-        detail=alt.Detail("block:N"), order=alt.Order("place:Q")
+    ends = [
+        {
+            "block": block,
+            "low": min(row["value"] for row in rows if row["block"] == block),
+            "high": max(row["value"] for row in rows if row["block"] == block),
+        }
+        for block in blocks
+    ]
+    join = (
+        data(ends)
+        .mark_rule(color=GREY, opacity=0.6)
+        .encode(alt.X("block:O"), alt.Y("low:Q", title=None), alt.Y2("high:Q"))
     )
-    points = base.mark_point(filled=True, size=45, opacity=0.9).encode(
-        color=look.colour(legend=look.legend_of_versions()),
-        tooltip=[
-            alt.Tooltip("title:N", title="arm"),
-            alt.Tooltip("block:Q"),
-            alt.Tooltip("value:Q", format=",.4~g", title=formatting.headed(measure.label, unit)),
-        ],
+    points = base.mark_point(filled=True, size=55, opacity=1).encode(
+        y=alt.Y("value:Q", title=None, scale=scale, axis=axis),
+        color=look.colour(),
+        shape=look.shape(),
+        tooltip=_tips(unit),
     )
-    return Chart(
-        f"{point.key}paired",
-        "Blocks",
-        "One point per arm and block; a line joins the runs of one block. Lines that run alike "
-        "mean that the difference does not depend on when it was measured.",
-        spec(
-            alt.layer(lines, points),
-            max(row_height(look.lines), 40 if len(arms) <= palette.MANY else 0) * len(arms),
-        ),
+    note = (
+        "The runs of a block stand above each other. Where the distance between arms is the same "
+        "in all blocks, it does not depend on when it was measured."
     )
+    return note, spec(alt.layer(join, points), _HEIGHT)
+
+
+def _row_by_row(look: Look, rows: Sequence[Json], unit: str) -> tuple[str, Json]:
+    scale, axis = _values(rows, unit)
+    points = (
+        data(rows)
+        .mark_point(filled=True, size=45, opacity=0.7)
+        .encode(
+            y=look.rows(),
+            x=alt.X("value:Q", title=None, scale=scale, axis=axis),
+            color=look.colour(legend=look.legend_of_versions()),
+            tooltip=_tips(unit),
+        )
+    )
+    return "One point per block.", spec(points, row_height(look.lines) * len(look.arms))
+
+
+def _values(rows: Sequence[Json], unit: str) -> tuple[alt.Scale, alt.Axis]:
+    low, high = min(row["value"] for row in rows), max(row["value"] for row in rows)
+    if high / low > _WIDE:
+        return log_axis(low / 1.1, high * 1.1)
+    axis = alt.Axis(labelOverlap=True, tickCount=5)
+    if unit == "/s":
+        axis.format = "~s"
+    return alt.Scale(zero=False, padding=10), axis
+
+
+def _tips(unit: str) -> list[alt.Tooltip]:
+    return [
+        alt.Tooltip("title:N", title="arm"),
+        alt.Tooltip("block:Q"),
+        alt.Tooltip("value:Q", format=",.4~r", title=formatting.headed("value", unit)),
+    ]
 
 
 def windows(point: Point) -> Chart | None:
@@ -116,26 +161,21 @@ def windows(point: Point) -> Chart | None:
         .encode(
             alt.X(
                 "middle:Q",
-                title="time within the run (s)",
+                title="time (s)",
                 scale=alt.Scale(domain=[0, last], nice=False),
                 axis=alt.Axis(format=PLAIN),
             ),
-            alt.Y("rate:Q", title="requests/s", axis=alt.Axis(format="~s")),
+            alt.Y("rate:Q", title=None, axis=alt.Axis(format="~s")),
             color=look.colour(),
             detail=alt.Detail("run:N"),
-            tooltip=[
-                alt.Tooltip("run:N"),
-                alt.Tooltip("begin:Q", format=".3~g", title="from (s)"),
-                alt.Tooltip("end:Q", format=".3~g", title="to (s)"),
-                alt.Tooltip("rate:Q", format=",.4~g", title="requests/s"),
-            ],
+            tooltip=alt.Tooltip("run:N"),
         )
     )
     return Chart(
         f"{point.key}windows",
         "Requests per second within the runs",
         "One line per run. A slope means that the run had not settled.",
-        spec(lines, 240),
+        spec(lines, _HEIGHT),
     )
 
 

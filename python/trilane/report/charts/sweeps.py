@@ -96,7 +96,7 @@ def _sweep(
     tall = min(ends) > 0 and max(ends) / min(ends) >= _WIDE
     height = alt.Y(
         "median:Q",
-        title=formatting.headed(measure.label, unit),
+        title=None,
         scale=height_scale(ends, log=tall),
         axis=alt.Axis(format=",~g", values=log_ticks(min(ends), max(ends)))
         if tall
@@ -104,15 +104,18 @@ def _sweep(
     )
     base = data(rows).encode(axis, color=look.colour())
     layers: list[alt.Chart] = _crossings(lab, measure, names, axis, factor)
+    named = alt.Tooltip("title:N", title="arm")
     layers += [
-        base.mark_rule(strokeWidth=2, opacity=0.6).encode(alt.Y("low:Q"), alt.Y2("high:Q")),
-        base.mark_line(strokeWidth=2).encode(height),
+        base.mark_rule(strokeWidth=2, opacity=0.6).encode(
+            alt.Y("low:Q", title=None), alt.Y2("high:Q")
+        ),
+        base.mark_line(strokeWidth=2).encode(height, tooltip=named),
         base.mark_point(filled=True, size=70, opacity=1).encode(
             height,
             shape=look.shape(),
             tooltip=[
-                alt.Tooltip("title:N", title="arm"),
-                alt.Tooltip("value:Q", format=",~g", title=of or sweep.key),
+                named,
+                alt.Tooltip("value:Q", format=PLAIN, title=of or sweep.key),
                 *interval_tips(unit),
             ],
         ),
@@ -123,7 +126,10 @@ def _sweep(
     kind = " Log scales." if wide and tall else " Log scale." if wide or tall else ""
     return Chart(
         f"sweep-{measure.name}" + (f"-{plain(title)}" if title else ""),
-        formatting.capital(f"{measure.label}{f', {title}' if title else ''} against {along}"),
+        formatting.capital(
+            f"{formatting.headed(measure.label, unit)}{f', {title}' if title else ''} "
+            f"against {along}"
+        ),
         note + kind,
         spec(alt.layer(*layers), 320),
     )
