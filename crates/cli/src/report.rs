@@ -1,49 +1,228 @@
-//! The text report of one run, in the order that people expect.
+//! The text report of one run: its answer, and the paragraphs that most people need, or all.
 
+mod answer;
 mod connections;
 mod content;
+mod latency;
 mod numbers;
 mod origins;
+#[cfg(test)]
+pub(crate) mod sample;
 mod scenario;
+#[cfg(test)]
+mod tests;
 mod wire;
 mod workers;
+mod wrap;
 
 use std::fmt::Write as _;
 
-use trilane_engine::{Outcome, Summary, Verdict};
+use trilane_engine::{Outcome, Verdict};
 
+pub(crate) use self::answer::lead;
 use self::numbers::plural;
-pub(crate) use self::numbers::{seconds, size, time};
+pub(crate) use self::numbers::{brief_time, rate as brief_rate, seconds, size, thousands, time};
+pub(crate) use self::wrap::wrapped;
+use crate::answer::Answer;
 pub(crate) use trilane_text::line as printable;
 
-/// Writes the whole report.
-pub(crate) fn text(outcome: &Outcome) -> String {
-    let mut out = String::new();
-    // Writing to a string does not fail.
-    let _ = write_all(&mut out, outcome);
+/// How a report is laid out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    /// All of it, instead of what most people need.
+    pub(crate) verbose: bool,
+    /// With the slowest requests, even if it is not verbose.
+    pub(crate) slowest: bool,
+    /// Columns of the terminal that it goes to, if any.
+    pub(crate) width: Option<usize>,
+}
+
+/// Lines of a report that is not verbose; what went wrong may take more.
+const LINES: usize = 30;
+/// The last rank of what may be left out of it.
+const LAST: u8 = 3;
+
+/// Whether a paragraph is in a report that is not verbose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    Always,
+    /// As long as there are lines left for it, the lowest first.
+    IfRoom(u8),
+    Verbose,
+}
+
+/// A part of a report.
+struct Paragraph {
+    /// What `-v` is said to bring, where it is left out; empty for a row of a table.
+    name: &'static str,
+    need: Need,
+    /// Whether an empty line is before it.
+    apart: bool,
+    /// Its lines, each with its end.
+    text: String,
+}
+
+impl Paragraph {
+    fn lines(&self, has_gaps: bool) -> usize {
+        self.text.lines().count() + usize::from(self.apart && has_gaps)
+    }
+}
+
+/// The report: the answer, then what the run did.
+pub(crate) fn text(outcome: &Outcome, answer: &Answer, layout: Layout) -> String {
+    let mut out = wrapped(&lead(answer), layout.width);
+    let (shown, left_out, has_gaps) = match layout.verbose {
+        true => (paragraphs(outcome, layout), Vec::new(), true),
+        false => chosen(paragraphs(outcome, layout), LINES - 1 - out.lines().count()),
+    };
+    for paragraph in shown {
+        if paragraph.apart && has_gaps {
+            out.push('\n');
+        }
+        out.push_str(&paragraph.text);
+    }
+    if !layout.verbose {
+        let more = format!("More with -v: {}\n", left_out.join(", "));
+        out.push_str(&wrapped(&more, layout.width));
+    }
     out
 }
 
-fn write_all(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    target(out, outcome)?;
-    shape(out, outcome)?;
-    rate(out, outcome)?;
-    latency(out, outcome)?;
-    drawing(out, outcome)?;
-    slowest(out, outcome)?;
-    connections::counts(out, outcome)?;
-    connections::phases(out, outcome)?;
-    status(out, outcome)?;
-    scenario::scenario(out, outcome)?;
-    origins::origins(out, outcome)?;
-    content::events(out, outcome)?;
-    content::sessions(out, outcome)?;
-    content::calls(out, outcome)?;
-    failures(out, outcome)?;
-    cost(out, outcome)?;
-    workers::workers(out, outcome)?;
-    wire::transfer(out, outcome)?;
-    validity(out, outcome)
+/// The paragraphs that fit into so many lines, the names of the others, and whether there is room for empty lines.
+fn chosen(paragraphs: Vec<Paragraph>, lines: usize) -> (Vec<Paragraph>, Vec<&'static str>, bool) {
+    let total = |most: u8, has_gaps| {
+        let wanted = paragraphs.iter().filter(|paragraph| match paragraph.need {
+            Need::Always => true,
+            Need::IfRoom(rank) => rank <= most,
+            Need::Verbose => false,
+        });
+        wanted.map(|each| each.lines(has_gaps)).sum::<usize>()
+    };
+    // Empty lines go before anything of what was measured does.
+    let has_gaps = total(LAST - 1, true) <= lines;
+    let always = paragraphs.iter();
+    let always = always.filter(|paragraph| paragraph.need == Need::Always);
+    let always: usize = always.map(|each| each.lines(has_gaps)).sum();
+    let mut left = lines.saturating_sub(always);
+    let mut is_taken: Vec<_> = paragraphs
+        .iter()
+        .map(|paragraph| paragraph.need == Need::Always)
+        .collect();
+    for rank in 0..=LAST {
+        for (at, paragraph) in paragraphs.iter().enumerate() {
+            let lines = paragraph.lines(has_gaps);
+            if paragraph.need == Need::IfRoom(rank) && lines <= left {
+                left -= lines;
+                is_taken[at] = true;
+            }
+        }
+    }
+    let mut left_out = vec!["all percentiles"];
+    let mut shown = Vec::new();
+    for (paragraph, is_taken) in paragraphs.into_iter().zip(is_taken) {
+        match is_taken {
+            true => shown.push(paragraph),
+            false if paragraph.name.is_empty() => (),
+            false => left_out.push(paragraph.name),
+        }
+    }
+    (shown, left_out, has_gaps)
+}
+
+/// The paragraphs that are not empty, in the order that people expect.
+fn paragraphs(outcome: &Outcome, layout: Layout) -> Vec<Paragraph> {
+    use Need::{Always, IfRoom, Verbose};
+    let verbose = layout.verbose;
+    let connections = &outcome.connections;
+    let counts = match connections.failed.is_empty() && connections.lost.is_empty() {
+        true => Verbose,
+        false => Always,
+    };
+    // What was asked for by a flag is no detail.
+    let makes_connections = outcome.plan.asked.requests_per_connection.is_some();
+    let phases = match makes_connections || outcome.phases.early_data.is_some() {
+        true => IfRoom(0),
+        false => Verbose,
+    };
+    let slow = match layout.slowest {
+        true => Always,
+        false => Verbose,
+    };
+    let mut all = Vec::new();
+    let mut add = |name, need, apart, write: &dyn Fn(&mut String) -> std::fmt::Result| {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = write(&mut text);
+        if !text.is_empty() {
+            let text = wrapped(&text, layout.width);
+            all.push(Paragraph {
+                name,
+                need,
+                apart,
+                text,
+            });
+        }
+    };
+    add("target", Always, true, &|out| target(out, outcome));
+    add("what was negotiated", IfRoom(2), false, &|out| {
+        negotiated(out, outcome)
+    });
+    add("load", Always, false, &|out| shape(out, outcome));
+    add("rate", Always, true, &|out| rate(out, outcome, verbose));
+    let columns = latency::columns(outcome, layout);
+    add("", Always, true, &|out| latency::head(out, &columns));
+    for (name, need, cell) in latency::ROWS {
+        add("", need, false, &|out| {
+            latency::row(out, &columns, name, cell)
+        });
+    }
+    add("", Always, false, &|out| latency::censored(out, outcome));
+    add("histogram", Verbose, true, &|out| {
+        latency::drawing(out, outcome)
+    });
+    add("slowest requests", slow, true, &|out| {
+        latency::slowest(out, outcome)
+    });
+    add("connections", counts, true, &|out| {
+        connections::counts(out, outcome)
+    });
+    add("phases", phases, true, &|out| {
+        connections::phases(out, outcome)
+    });
+    add("status codes", Always, true, &|out| status(out, outcome));
+    add("scenario", IfRoom(0), true, &|out| {
+        scenario::scenario(out, outcome)
+    });
+    add("origins", IfRoom(0), true, &|out| {
+        origins::origins(out, outcome)
+    });
+    add("events", IfRoom(0), true, &|out| {
+        content::events(out, outcome)
+    });
+    add("WebSockets", IfRoom(0), true, &|out| {
+        content::sessions(out, outcome)
+    });
+    add("calls", IfRoom(0), true, &|out| {
+        content::calls(out, outcome, verbose)
+    });
+    add("workers", IfRoom(0), true, &|out| {
+        workers::workers(out, outcome)
+    });
+    add("errors", Always, true, &|out| failures(out, outcome));
+    add("client cost", IfRoom(LAST), verbose, &|out| {
+        client_cost(out, outcome)
+    });
+    add("server cost", IfRoom(2), false, &|out| {
+        server_cost(out, outcome)
+    });
+    add("transfer", Always, verbose, &|out| {
+        wire::per_second(out, outcome)
+    });
+    add("bytes", Verbose, true, &|out| wire::transfer(out, outcome));
+    add("validity", Always, verbose, &|out| {
+        validity(out, outcome, verbose)
+    });
+    all
 }
 
 fn target(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
@@ -54,6 +233,11 @@ fn target(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         Some(count @ 3..) => writeln!(out, " and {} other requests, in turn", count - 1)?,
         _ => writeln!(out)?,
     }
+    Ok(())
+}
+
+fn negotiated(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let target = &outcome.target;
     let mut facts = vec![target.version.unwrap_or("no version obtained").to_owned()];
     if let Some(tls) = &target.tls {
         let part = |name: &str| tls[name].as_str().unwrap_or_default().to_owned();
@@ -152,9 +336,9 @@ fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     )
 }
 
-fn rate(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+fn rate(out: &mut String, outcome: &Outcome, verbose: bool) -> std::fmt::Result {
     let (requests, rate) = (&outcome.requests, &outcome.rate);
-    writeln!(out, "\nRequests/sec: {:.2}", rate.requests_per_s)?;
+    writeln!(out, "Requests/sec: {:.2}", rate.requests_per_s)?;
     writeln!(
         out,
         "  in {:.3} s: {} started = {} ok + {} failed + {} abandoned in flight at the end",
@@ -229,7 +413,8 @@ fn rate(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     }
     let latency = &outcome.latency;
     let whole = latency.response.as_ref().unwrap_or(&latency.service);
-    if outcome.plan.rate_per_s.is_none()
+    if verbose
+        && outcome.plan.rate_per_s.is_none()
         && let Some(mean) = whole.summary.mean
     {
         let in_flight = mean * rate.requests_per_s;
@@ -241,104 +426,8 @@ fn rate(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     Ok(())
 }
 
-fn latency(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    let latency = &outcome.latency;
-    let mut columns = vec![("service", &latency.service.summary)];
-    if let Some(response) = &latency.response {
-        columns.insert(0, ("response", &response.summary));
-    }
-    for (name, wait) in [("late", &latency.late), ("queued", &latency.queued)] {
-        if let Some(wait) = wait {
-            columns.push((name, &wait.summary));
-        }
-    }
-    columns.push(("first byte", &latency.ttfb.summary));
-    if let Some(failed) = &latency.failed {
-        columns.push(("failed", &failed.summary));
-    }
-    write!(out, "\nLatency   ")?;
-    for (name, _) in &columns {
-        write!(out, "{name:>13}")?;
-    }
-    writeln!(out)?;
-    type Cell = fn(&Summary) -> Option<f64>;
-    let rows: [(&str, Cell); 11] = [
-        ("mean", |s| s.mean),
-        ("stdev", |s| s.stdev),
-        ("min", |s| s.min),
-        ("p50", |s| s.p50),
-        ("p75", |s| s.p75),
-        ("p90", |s| s.p90),
-        ("p95", |s| s.p95),
-        ("p99", |s| s.p99),
-        ("p99.9", |s| s.p99_9),
-        ("p99.99", |s| s.p99_99),
-        ("max", |s| s.max),
-    ];
-    for (name, cell) in rows {
-        write!(out, "  {name:8}")?;
-        for (_, summary) in &columns {
-            write!(out, "{:>13}", time(cell(summary)))?;
-        }
-        writeln!(out)?;
-    }
-    if outcome.requests.censored > 0 {
-        writeln!(
-            out,
-            "  {} timeouts are in it with the time they lasted: their latency is longer",
-            outcome.requests.censored
-        )?;
-    }
-    Ok(())
-}
-
-fn drawing(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    let most = outcome
-        .drawing
-        .iter()
-        .map(|(_, count)| *count)
-        .max()
-        .unwrap_or(0);
-    if most == 0 {
-        return Ok(());
-    }
-    writeln!(out, "\nService time from … up, requests")?;
-    for &(bound, count) in &outcome.drawing {
-        let bar = "█".repeat((count * 40 / most) as usize);
-        writeln!(out, "{:>12} {count:>10} {bar}", seconds(bound))?;
-    }
-    Ok(())
-}
-
-fn slowest(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    if outcome.slowest.is_empty() {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "\nSlowest            at     waited first byte       body  request    worker:connection:stream"
-    )?;
-    for slow in &outcome.slowest {
-        writeln!(
-            out,
-            "{:>12} {:>8.3} s {:>10} {:>10} {:>10}  {:<10} {}:{}:{}{}",
-            seconds(slow.latency_s),
-            slow.at_s,
-            seconds(slow.waited_s),
-            time(slow.first_byte_s),
-            time(slow.body_s),
-            slow.number,
-            slow.worker,
-            slow.connection,
-            slow.stream,
-            if slow.timed_out { "  timed out" } else { "" }
-        )?;
-    }
-    Ok(())
-}
-
 fn status(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    writeln!(out, "\nStatus codes")?;
+    writeln!(out, "Status codes")?;
     if outcome.status.is_empty() {
         writeln!(out, "  none")?;
     }
@@ -350,9 +439,9 @@ fn status(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
 
 fn failures(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     if outcome.requests.failures.is_empty() {
-        return writeln!(out, "\nErrors       none");
+        return writeln!(out, "Errors       none");
     }
-    writeln!(out, "\nErrors")?;
+    writeln!(out, "Errors")?;
     for (kind, entry) in &outcome.requests.failures {
         let example = printable(entry["example"].as_str().unwrap_or_default());
         writeln!(
@@ -364,7 +453,7 @@ fn failures(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     Ok(())
 }
 
-fn cost(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+fn client_cost(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let cost = &outcome.cost;
     let per_request = cost
         .cpu_us_per_request
@@ -376,33 +465,37 @@ fn cost(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         .collect();
     writeln!(
         out,
-        "\nClient cost  {per_request} µs CPU per request ({:.2} s user, {:.2} s system), busy {}, peak memory {}",
+        "Client cost  {per_request} µs CPU per request ({:.2} s user, {:.2} s system), busy {}, peak memory {}",
         cost.user_s,
         cost.system_s,
         busy.join(" "),
         cost.peak_rss_bytes
             .map_or_else(|| "–".to_owned(), |bytes| size(bytes as f64))
-    )?;
-    if let Some(us) = cost.server_cpu_us_per_request {
+    )
+}
+
+fn server_cost(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    if let Some(us) = outcome.cost.server_cpu_us_per_request {
         writeln!(out, "Server cost  {us:.2} µs CPU per request")?;
     }
     Ok(())
 }
 
-fn validity(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+fn validity(out: &mut String, outcome: &Outcome, verbose: bool) -> std::fmt::Result {
     let validity = &outcome.validity;
     let word = match validity.verdict {
         Verdict::Valid => "valid",
         Verdict::Suspect => "suspect",
         Verdict::Invalid => "INVALID",
     };
-    let bound = if validity.bound == "client" {
-        ", client-bound"
-    } else {
-        ""
+    let bound = match validity.bound {
+        "client" => ", client-bound",
+        "server" => ", server-bound",
+        _ => "",
     };
-    writeln!(out, "\nValidity     {word}{bound}")?;
-    for reason in &validity.reasons {
+    writeln!(out, "Validity     {word}{bound}")?;
+    // The answer has them all, with what to do about each.
+    for reason in validity.reasons.iter().filter(|_| verbose) {
         writeln!(out, "  {}", reason.text)?;
     }
     Ok(())

@@ -10,12 +10,14 @@ from typing import Any
 from altair.utils.schemapi import debug_mode
 
 from trilane.lab.experiment.describe import templates
+from trilane.lab.model.answer import Answer
 from trilane.lab.model.arm import TITLES
 from trilane.lab.model.capacity import Capacity, Tried
 from trilane.lab.model.measures import counted
 from trilane.lab.model.run import Run, Slow
 from trilane.lab.model.search import Search
 from trilane.lab.model.traffic import Statistics
+from trilane.lab.model.validity import Reason, Validity
 from trilane.lab.storage.singles import Single
 from trilane.report import formatting, palette, scripts
 from trilane.report.charts import run as charts_of_run
@@ -62,10 +64,17 @@ def charts(single: Single) -> list[Chart]:
     return [] if chart is None else [chart]
 
 
-def headline(single: Single) -> str:
-    """What came of it, in one sentence."""
+def answer(single: Single) -> Answer:
+    """What came of it; of a result of a version before, one sentence."""
+    if single.answer is not None:
+        return single.answer
     if isinstance(single, Search):
-        return f"{formatting.capital(single.capacity.answer())}."
+        capacity = single.capacity
+        found = f"{formatting.capital(capacity.answer())}."
+        reasons = []
+        if capacity.per_s is None:
+            reasons.append(Reason(code="no_capacity", verdict="invalid", text=found))
+        return Answer.of_sentence(found, Validity.of(reasons))
     latency = counted(single)
     parts = [f"{single.rate.requests_per_s:,.0f} requests/s over {_version_of(single)}"]
     for name, label in (("p50", "median"), ("p99", "p99")):
@@ -73,13 +82,7 @@ def headline(single: Single) -> str:
         if value is not None:
             parts.append(f"{label} {formatting.quantity(value, 's')}")
     parts.append(f"{single.requests.failed:,} of {_ended(single):,} requests failed")
-    return f"{', '.join(parts)}."
-
-
-def _title(single: Single, url: str | None) -> str:
-    """What a browser calls the page: what came of it, then of what."""
-    found = headline(single).removesuffix(".")
-    return found if url is None else f"{found} ({url})"
+    return Answer.of_sentence(f"{', '.join(parts)}.", single.validity)
 
 
 def _version(search: Search) -> str:
@@ -108,10 +111,8 @@ def _run(run: Run) -> dict[str, Any]:
     ]
     return {
         "kind": "Run",
-        "title": _title(run, run.target.url),
-        "headline": headline(run),
+        "answer": answer(run),
         "lines": [run.target.url, *_asked(run), f"{run.started_at}, trilane {_program(run)}."],
-        "validity": run.validity,
         "sections": [section for section in sections if section is not None],
     }
 
@@ -371,10 +372,8 @@ def _search(search: Search) -> dict[str, Any]:
         lines.append(f"What did not hold above it: {', '.join(capacity.broke)}.")
     return {
         "kind": "Search for the highest rate",
-        "title": _title(search, None if first is None else first.target.url),
-        "headline": headline(search),
+        "answer": answer(search),
         "lines": lines,
-        "validity": None,
         "sections": [_rates(capacity), _trials(capacity.tried)],
     }
 

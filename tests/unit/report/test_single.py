@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ import pytest
 from synthetic import searches
 from synthetic.runs import run
 from trilane.cli import app
+from trilane.lab.model.answer import Answer
 from trilane.lab.model.run import Run
 from trilane.lab.model.search import Search
+from trilane.lab.model.validity import Reason
 from trilane.lab.storage import singles
 from trilane.lab.storage.store import write_json
 from trilane.report import single
@@ -168,7 +170,53 @@ def test_wide_tables_name_their_cells_for_narrow_pages() -> None:
 def test_a_page_is_called_by_what_came_of_it() -> None:
     (title,) = re.findall(r"<title>(.*?)</title>", single.render(made()))
     assert re.match(r"Trilane: [\d,]+ requests/s over HTTP/", title)
-    assert title.endswith(f"({made().target.url})")
+
+
+ANSWER = {
+    "headline": "50,000 requests/s, p50 1.2 ms, p99 2.2 ms, 0 failed; this client was the limit",
+    "because": ["This client was the limit: a worker was 97 % busy."],
+    "confidence": {
+        "verdict": "suspect",
+        "doubts": [
+            {
+                "code": "worker_busy",
+                "verdict": "suspect",
+                "text": "a worker was 97 % busy",
+                "advice": f"use more threads with -t {EVIL}",
+            }
+        ],
+    },
+    "figures": [{"label": "requests/s", "measure": "requests_per_s", "value": 5e4, "unit": "1/s"}],
+    "details": ["failed 0 requests, allowed ≤ 0 requests"],
+}
+
+
+@pytest.mark.parametrize("of", [made, search], ids=["run", "search"])
+def test_a_page_begins_with_its_answer(of: Callable[[], Run | Search]) -> None:
+    answer = msgspec.convert(ANSWER, Answer)
+    page = single.render(msgspec.structs.replace(of(), answer=answer))
+    assert f"<title>Trilane: {answer.headline}</title>" in page
+    places = [
+        page.index(text)
+        for text in (
+            f"<h1>{answer.headline}</h1>",
+            '<b class="suspect">suspect</b>',
+            f"<p>{answer.because[0]}</p>",
+            "a worker was 97 % busy<br>",
+            "use more threads with -t",
+            answer.details[0],
+            'id="charts"',
+        )
+    ]
+    assert places == sorted(places)
+    assert EVIL not in page
+
+
+def test_a_run_that_the_lab_judged_anew_has_no_answer_of_before() -> None:
+    run = msgspec.structs.replace(made(), answer=msgspec.convert(ANSWER, Answer))
+    judged = run.doubted(Reason(code="version", verdict="invalid", text="over HTTP/1.1"))
+    assert judged.answer is None
+    assert single.answer(judged).confidence.verdict == "invalid"
 
 
 def test_a_long_run_is_drawn_by_fewer_points() -> None:

@@ -24,7 +24,7 @@ from trilane.lab.analysis import bodies, stats, unpaired
 from trilane.lab.analysis.paired import summary
 from trilane.lab.analysis.sides import Cell, Side, suspect
 from trilane.lab.analysis.stats import Floats
-from trilane.lab.model.comparison import Fact, Floor, Shown, Unit
+from trilane.lab.model.comparison import Fact, Floor, Shown
 from trilane.lab.model.contrast import (
     SCHEMA,
     Contrast,
@@ -37,7 +37,7 @@ from trilane.lab.model.contrast import (
     ValueUnit,
 )
 from trilane.lab.model.measures import BY_NAME, Measure
-from trilane.lab.model.record import SweepValue
+from trilane.lab.model.record import SweepValue, Unit
 from trilane.lab.model.validity import Reason, Validity
 
 _SCOPES: tuple[Scope, ...] = ("workload", "machine", "software")

@@ -9,14 +9,12 @@ import msgspec
 from msgspec import Meta, structs
 
 from trilane.lab.model.arm import Arm, ArmName
-from trilane.lab.model.record import Amount, Count, Positive, Record, Share, Time, Version
+from trilane.lab.model.record import Amount, Count, Positive, Record, Share, Time, Unit, Version
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.validity import Validity
 
 SCHEMA: Literal["trilane.comparison/1"] = "trilane.comparison/1"
 Better: TypeAlias = Literal["higher", "lower"]
-Unit: TypeAlias = Literal["1/s", "s", "us", "ns", "B", "%", "1"]
-"""1 is a count."""
 Finding: TypeAlias = Literal[
     "higher", "lower", "no_difference", "undecided", "not_ranked", "invalid"
 ]

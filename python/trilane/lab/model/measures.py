@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from trilane.lab.model.comparison import Better, Finding, Shown, Unit
+from trilane.lab.model.comparison import Better, Finding, Shown
 from trilane.lab.model.contender import Benchmark, Process
 from trilane.lab.model.network import OnNetwork
+from trilane.lab.model.record import Unit
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import ServerCost
 from trilane.lab.model.traffic import Bytes, Distribution

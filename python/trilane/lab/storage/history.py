@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trilane.lab.model.comparison import Shown, Summary, Unit
+from trilane.lab.model.comparison import Shown, Summary
 from trilane.lab.model.documents import Json
+from trilane.lab.model.record import Unit
 from trilane.lab.model.summary import ArmSummary, RunSummary
 
 SCHEMA = "trilane.history/1"
