@@ -130,7 +130,7 @@ impl Answer {
                 format!("{breached}; the run is invalid")
             }
             Some(breached) => breached,
-            None => joined(&found, limit.map(Limit::sentence)),
+            None => format!("{found}{}", limit.map_or("", Limit::sentence)),
         };
         let word = match verdict {
             Verdict::Valid => "; valid",
@@ -139,7 +139,7 @@ impl Answer {
         };
         Self {
             headline,
-            line: format!("{}{word}", joined(&found, limit.map(Limit::word))),
+            line: format!("{found}{}{word}", limit.map_or("", Limit::word)),
             sign: sign(verdict),
             because: because(outcome, limit),
             confidence: Confidence {
@@ -184,15 +184,15 @@ impl Limit {
 
     fn sentence(self) -> &'static str {
         match self {
-            Self::Server => "the server was the limit",
-            Self::Client => "this client was the limit",
+            Self::Server => "; the server was the limit",
+            Self::Client => "; this client was the limit",
         }
     }
 
     fn word(self) -> &'static str {
         match self {
-            Self::Server => "server-bound",
-            Self::Client => "client-bound",
+            Self::Server => "; server-bound",
+            Self::Client => "; client-bound",
         }
     }
 }
@@ -214,25 +214,14 @@ fn breached(thresholds: &[Checked]) -> Option<String> {
     Some(format!("Threshold breached: {first}{others}"))
 }
 
-/// Adds a clause, as long as the whole is no longer than a headline may be.
-fn joined(text: &str, clause: Option<&str>) -> String {
-    let words = |text: &str| text.split_whitespace().count();
-    match clause.filter(|clause| words(text) + words(clause) <= MOST_WORDS) {
-        Some(clause) => format!("{text}; {clause}"),
-        None => text.to_owned(),
-    }
-}
-
 /// Rate, latency and failures in the words of what was requested.
 fn result(outcome: &Outcome) -> String {
     let requests = &outcome.requests;
     let mut parts = rates(outcome);
     parts.extend(latencies(outcome));
     parts.push(format!("{} failed", thousands(requests.failed)));
-    for (count, what) in [(requests.shed, "shed"), (requests.unsent, "not sent")] {
-        if count > 0 {
-            parts.push(format!("{} {what}", thousands(count)));
-        }
+    if requests.shed > 0 {
+        parts.push(format!("{} shed", thousands(requests.shed)));
     }
     let interrupted = if outcome.interrupted {
         "Interrupted: "

@@ -6,6 +6,7 @@ mod content;
 mod latency;
 mod numbers;
 mod origins;
+mod paragraphs;
 #[cfg(test)]
 pub(crate) mod sample;
 mod scenario;
@@ -19,9 +20,11 @@ use std::fmt::Write as _;
 
 use trilane_engine::{Outcome, Verdict};
 
+use self::Need::{Always, IfRoom, Verbose};
 pub(crate) use self::answer::lead;
 use self::numbers::plural;
 pub(crate) use self::numbers::{brief_time, rate as brief_rate, seconds, size, thousands, time};
+use self::paragraphs::{LAST, Need, Paragraph, Paragraphs, chosen};
 pub(crate) use self::wrap::wrapped;
 use crate::answer::Answer;
 pub(crate) use trilane_text::line as printable;
@@ -39,41 +42,18 @@ pub(crate) struct Layout {
 
 /// Lines of a report that is not verbose; what went wrong may take more.
 const LINES: usize = 30;
-/// The last rank of what may be left out of it.
-const LAST: u8 = 3;
-
-/// Whether a paragraph is in a report that is not verbose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Need {
-    Always,
-    /// As long as there are lines left for it, the lowest first.
-    IfRoom(u8),
-    Verbose,
-}
-
-/// A part of a report.
-struct Paragraph {
-    /// What `-v` is said to bring, where it is left out; empty for a row of a table.
-    name: &'static str,
-    need: Need,
-    /// Whether an empty line is before it.
-    apart: bool,
-    /// Its lines, each with its end.
-    text: String,
-}
-
-impl Paragraph {
-    fn lines(&self, has_gaps: bool) -> usize {
-        self.text.lines().count() + usize::from(self.apart && has_gaps)
-    }
-}
 
 /// The report: the answer, then what the run did.
 pub(crate) fn text(outcome: &Outcome, answer: &Answer, layout: Layout) -> String {
     let mut out = wrapped(&lead(answer), layout.width);
+    out.push('\n');
     let (shown, left_out, has_gaps) = match layout.verbose {
         true => (paragraphs(outcome, layout), Vec::new(), true),
-        false => chosen(paragraphs(outcome, layout), LINES - 1 - out.lines().count()),
+        // The last line names what is left out.
+        false => chosen(
+            paragraphs(outcome, layout),
+            (LINES - 1).saturating_sub(out.lines().count()),
+        ),
     };
     for paragraph in shown {
         if paragraph.apart && has_gaps {
@@ -88,141 +68,101 @@ pub(crate) fn text(outcome: &Outcome, answer: &Answer, layout: Layout) -> String
     out
 }
 
-/// The paragraphs that fit into so many lines, the names of the others, and whether there is room for empty lines.
-fn chosen(paragraphs: Vec<Paragraph>, lines: usize) -> (Vec<Paragraph>, Vec<&'static str>, bool) {
-    let total = |most: u8, has_gaps| {
-        let wanted = paragraphs.iter().filter(|paragraph| match paragraph.need {
-            Need::Always => true,
-            Need::IfRoom(rank) => rank <= most,
-            Need::Verbose => false,
-        });
-        wanted.map(|each| each.lines(has_gaps)).sum::<usize>()
-    };
-    // Empty lines go before anything of what was measured does.
-    let has_gaps = total(LAST - 1, true) <= lines;
-    let always = paragraphs.iter();
-    let always = always.filter(|paragraph| paragraph.need == Need::Always);
-    let always: usize = always.map(|each| each.lines(has_gaps)).sum();
-    let mut left = lines.saturating_sub(always);
-    let mut is_taken: Vec<_> = paragraphs
-        .iter()
-        .map(|paragraph| paragraph.need == Need::Always)
-        .collect();
-    for rank in 0..=LAST {
-        for (at, paragraph) in paragraphs.iter().enumerate() {
-            let lines = paragraph.lines(has_gaps);
-            if paragraph.need == Need::IfRoom(rank) && lines <= left {
-                left -= lines;
-                is_taken[at] = true;
-            }
-        }
-    }
-    let mut left_out = vec!["all percentiles"];
-    let mut shown = Vec::new();
-    for (paragraph, is_taken) in paragraphs.into_iter().zip(is_taken) {
-        match is_taken {
-            true => shown.push(paragraph),
-            false if paragraph.name.is_empty() => (),
-            false => left_out.push(paragraph.name),
-        }
-    }
-    (shown, left_out, has_gaps)
-}
-
 /// The paragraphs that are not empty, in the order that people expect.
 fn paragraphs(outcome: &Outcome, layout: Layout) -> Vec<Paragraph> {
-    use Need::{Always, IfRoom, Verbose};
-    let verbose = layout.verbose;
-    let connections = &outcome.connections;
-    let counts = match connections.failed.is_empty() && connections.lost.is_empty() {
+    let mut all = Paragraphs::new(layout);
+    all.add("target", Always, false, |out| target(out, outcome));
+    all.add("what was negotiated", IfRoom(2), false, |out| {
+        negotiated(out, outcome)
+    });
+    all.add("load", Always, false, |out| shape(out, outcome));
+    all.add("rate", Always, true, |out| {
+        rate(out, outcome, layout.verbose)
+    });
+    latencies(&mut all, outcome);
+    set_up(&mut all, outcome);
+    all.add("status codes", Always, true, |out| status(out, outcome));
+    all.add("scenario", IfRoom(0), true, |out| {
+        scenario::scenario(out, outcome)
+    });
+    all.add("origins", IfRoom(0), true, |out| {
+        origins::origins(out, outcome)
+    });
+    all.add("events", IfRoom(0), true, |out| {
+        content::events(out, outcome)
+    });
+    all.add("WebSockets", IfRoom(0), true, |out| {
+        content::sessions(out, outcome)
+    });
+    all.add("calls", IfRoom(0), true, |out| {
+        content::calls(out, outcome, layout.verbose)
+    });
+    all.add("workers", IfRoom(0), true, |out| {
+        workers::workers(out, outcome)
+    });
+    costs(&mut all, outcome);
+    all.all
+}
+
+fn latencies(all: &mut Paragraphs, outcome: &Outcome) {
+    let layout = all.layout;
+    let columns = latency::columns(outcome, layout);
+    all.add("", Always, true, |out| latency::head(out, &columns));
+    for (name, need, cell) in latency::ROWS {
+        let is_known = columns.iter().any(|(_, summary)| cell(summary).is_some());
+        if is_known || layout.verbose || need == Always {
+            all.add("", need, false, |out| {
+                latency::row(out, &columns, name, cell)
+            });
+        }
+    }
+    all.add("", Always, false, |out| latency::censored(out, outcome));
+    all.add("histogram", Verbose, true, |out| {
+        latency::drawing(out, outcome)
+    });
+    // What was asked for by a flag is no detail.
+    let need = if layout.slowest { Always } else { Verbose };
+    all.add("slowest requests", need, true, |out| {
+        latency::slowest(out, outcome)
+    });
+}
+
+fn set_up(all: &mut Paragraphs, outcome: &Outcome) {
+    let counts = &outcome.connections;
+    let need = match counts.failed.is_empty() && counts.lost.is_empty() {
         true => Verbose,
         false => Always,
     };
-    // What was asked for by a flag is no detail.
+    all.add("connections", need, true, |out| {
+        connections::counts(out, outcome)
+    });
+    // They are what is measured where connections are replaced, or send early data.
     let makes_connections = outcome.plan.asked.requests_per_connection.is_some();
-    let phases = match makes_connections || outcome.phases.early_data.is_some() {
+    let need = match makes_connections || outcome.phases.early_data.is_some() {
         true => IfRoom(0),
         false => Verbose,
     };
-    let slow = match layout.slowest {
-        true => Always,
-        false => Verbose,
-    };
-    let mut all = Vec::new();
-    let mut add = |name, need, apart, write: &dyn Fn(&mut String) -> std::fmt::Result| {
-        let mut text = String::new();
-        // Writing to a string does not fail.
-        let _ = write(&mut text);
-        if !text.is_empty() {
-            let text = wrapped(&text, layout.width);
-            all.push(Paragraph {
-                name,
-                need,
-                apart,
-                text,
-            });
-        }
-    };
-    add("target", Always, true, &|out| target(out, outcome));
-    add("what was negotiated", IfRoom(2), false, &|out| {
-        negotiated(out, outcome)
-    });
-    add("load", Always, false, &|out| shape(out, outcome));
-    add("rate", Always, true, &|out| rate(out, outcome, verbose));
-    let columns = latency::columns(outcome, layout);
-    add("", Always, true, &|out| latency::head(out, &columns));
-    for (name, need, cell) in latency::ROWS {
-        add("", need, false, &|out| {
-            latency::row(out, &columns, name, cell)
-        });
-    }
-    add("", Always, false, &|out| latency::censored(out, outcome));
-    add("histogram", Verbose, true, &|out| {
-        latency::drawing(out, outcome)
-    });
-    add("slowest requests", slow, true, &|out| {
-        latency::slowest(out, outcome)
-    });
-    add("connections", counts, true, &|out| {
-        connections::counts(out, outcome)
-    });
-    add("phases", phases, true, &|out| {
+    all.add("phases", need, true, |out| {
         connections::phases(out, outcome)
     });
-    add("status codes", Always, true, &|out| status(out, outcome));
-    add("scenario", IfRoom(0), true, &|out| {
-        scenario::scenario(out, outcome)
-    });
-    add("origins", IfRoom(0), true, &|out| {
-        origins::origins(out, outcome)
-    });
-    add("events", IfRoom(0), true, &|out| {
-        content::events(out, outcome)
-    });
-    add("WebSockets", IfRoom(0), true, &|out| {
-        content::sessions(out, outcome)
-    });
-    add("calls", IfRoom(0), true, &|out| {
-        content::calls(out, outcome, verbose)
-    });
-    add("workers", IfRoom(0), true, &|out| {
-        workers::workers(out, outcome)
-    });
-    add("errors", Always, true, &|out| failures(out, outcome));
-    add("client cost", IfRoom(LAST), verbose, &|out| {
+}
+
+fn costs(all: &mut Paragraphs, outcome: &Outcome) {
+    let verbose = all.layout.verbose;
+    all.add("errors", Always, true, |out| failures(out, outcome));
+    all.add("client cost", IfRoom(LAST), verbose, |out| {
         client_cost(out, outcome)
     });
-    add("server cost", IfRoom(2), false, &|out| {
+    all.add("server cost", IfRoom(2), false, |out| {
         server_cost(out, outcome)
     });
-    add("transfer", Always, verbose, &|out| {
+    all.add("transfer", Always, verbose, |out| {
         wire::per_second(out, outcome)
     });
-    add("bytes", Verbose, true, &|out| wire::transfer(out, outcome));
-    add("validity", Always, verbose, &|out| {
+    all.add("bytes", Verbose, true, |out| wire::transfer(out, outcome));
+    all.add("validity", Always, verbose, |out| {
         validity(out, outcome, verbose)
     });
-    all
 }
 
 fn target(out: &mut String, outcome: &Outcome) -> std::fmt::Result {

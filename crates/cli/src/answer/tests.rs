@@ -1,4 +1,5 @@
-use trilane_engine::{Code, Verdict};
+use serde_json::json;
+use trilane_engine::{Code, EventsOut, ScenarioOut, Verdict, WebSocketOut};
 
 use super::*;
 use crate::report::sample::{doubted, failed, outcome};
@@ -67,16 +68,74 @@ fn a_headline_is_the_result_and_which_end_was_the_limit() {
     let of_asked = format!("54,360 of 54,400 requests/s, {LATENCY}");
     assert_eq!(headline(&held, &[]), of_asked);
     held.interrupted = true;
-    (held.requests.shed, held.requests.unsent) = (11_996, 3);
+    held.requests.shed = 11_996;
     assert_eq!(
         headline(&held, &[]),
-        format!("Interrupted: {of_asked}, 11,996 shed, 3 not sent")
+        format!("Interrupted: {of_asked}, 11,996 shed")
     );
     let mut few = outcome();
     few.latency.service.summary.p99 = None;
     assert_eq!(
         headline(&few, &[]),
         "54,360 requests/s, p50 0.88 ms, max 19.6 ms, 0 failed"
+    );
+}
+
+#[test]
+fn a_headline_has_the_words_of_what_was_requested() {
+    let times = outcome().latency.service;
+    let mut events = open(60_000.0);
+    events.interrupted = true;
+    events.requests.shed = 11_996;
+    events.events = Some(EventsOut {
+        format: "sse",
+        first_event: None,
+        received: 4480,
+        events_per_s: 448.0,
+        first: times.clone(),
+        without_first: 0,
+        gap: times.clone(),
+        stall_s: 1.0,
+        stalls: 0,
+        stalled_s: 0.0,
+    });
+    // No headline is longer than this one.
+    assert_eq!(
+        headline(&events, &[]),
+        format!(
+            "Interrupted: 54,360 of 60,000 requests/s, 448 events/s, first event {LATENCY}, 11,996 shed"
+        )
+    );
+    let mut sessions = outcome();
+    sessions.websocket = Some(WebSocketOut {
+        mode: "echo",
+        kind: "text",
+        message_bytes: 4,
+        messages_per_session: Some(10),
+        window: 1,
+        messages: json!({"sent": 10, "received": 10}),
+        received_per_s: 12.34,
+        round_trip: Some(times.clone()),
+    });
+    assert_eq!(
+        headline(&sessions, &[]),
+        format!("54,360 sessions/s, 12.3 messages/s, message {LATENCY}")
+    );
+    let mut users = open(50.0);
+    users.scenario = Some(ScenarioOut {
+        name: "visit".into(),
+        users: 8,
+        started: 94,
+        ok: 86,
+        failed: 0,
+        abandoned: 8,
+        iterations_per_s: 43.09,
+        duration: times,
+        steps: Vec::new(),
+    });
+    assert_eq!(
+        headline(&users, &[]),
+        format!("43.1 of 50 iterations/s, 54,360 requests/s, {LATENCY}")
     );
 }
 
