@@ -23,6 +23,7 @@ pub(crate) struct Answer {
     /// The numbers that matter.
     pub(crate) figures: Vec<Figure>,
     /// What else was asked: each threshold, and what the run came to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) details: Vec<String>,
     /// The headline for a terminal, which has thresholds beside it.
     #[serde(skip)]

@@ -192,6 +192,12 @@ fn a_narrow_terminal_has_lines_that_fit() {
         for line in narrow.lines() {
             assert!(line.chars().count() <= width, "{width}: {line}");
         }
+        // Columns that do not fit are left out, and no row is broken.
+        let cells = "     880.0 µs".repeat((width - 10) / 13);
+        assert!(
+            narrow.contains(&format!("\n  p50     {cells}\n  p99 ")),
+            "{narrow}"
+        );
         for text in [
             "Requests/sec: 54359.70",
             "  503        700",
