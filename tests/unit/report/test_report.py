@@ -11,6 +11,7 @@ from rich.console import Console
 from synthetic import races, records
 from synthetic.records import altered, validity, with_runs
 from trilane.lab.analysis import paired
+from trilane.lab.model.answer import Answer
 from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.lab import LabResult
 from trilane.report import distribution, formatting, html, terminal
@@ -94,7 +95,8 @@ def test_the_page_loads_nothing(three: Comparison) -> None:
 
 def test_a_page_answers_first(three: Comparison) -> None:
     """Headline, bars with the deciding measure first, what speaks against it, then all the rest."""
-    lab = LabResult.of_race(altered(three, {"validity": DOUBTED}))
+    doubted = Answer.of_sentence(three.verdict, DOUBTED)
+    lab = LabResult.of_race(altered(three, {"answer": doubted, "validity": DOUBTED}))
     page = html.render(lab)
     assert f"<title>{three.verdict}</title>" in page
     order = [
