@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 SECONDS: Mapping[str, float] = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 THOUSANDS: Mapping[str, float] = {"": 1.0, "k": 1e3, "m": 1e6}
+SIZES: Mapping[str, float] = {"": 1.0, "k": 2.0**10, "m": 2.0**20, "g": 2.0**30, "t": 2.0**40}
 SHARES: Mapping[str, float] = {"": 1.0, "%": 0.01}
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z%]*)", re.ASCII)
 _FASTEST = 1e9

@@ -71,6 +71,7 @@ def test_bash_completes_experiments_forms_and_runs(tmp_path: Path) -> None:
     assert completed(script, "lab", "show", "own") == {"own-question"}
     assert completed(script, "lab", "run", "--form", "sp") == {"special"}
     assert completed(script, "report", "lat") == {"latest"}
+    assert completed(script, "runs", "show", "lat") == {"latest"}
     assert completed(script, "compare", "books") == {"bookstore"}
     assert "touch" not in script.read_text(encoding="utf-8")
 

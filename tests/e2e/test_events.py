@@ -38,7 +38,7 @@ def test_events_are_counted_and_timed(peers: Peers, listener: str, kind: str) ->
     until_last = events["first"]["mean"] * 6 + events["gap"]["mean"] * 24
     assert 6 * 4 * 0.0195 <= until_last <= service["mean"] * 6 * 1.001
     assert events["first"]["max"] < service["max"]
-    shown = load_text(*arguments, "--events", kind, url).out
+    shown = load_text(*arguments, "-v", "--events", kind, url).out
     assert "Events       30 received" in shown
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def text(peers: Peers, calling: Calling, *arguments: str, body: str | None = None) -> Run:
     return load_text(
         *("--grpc", calling.name, "-b", calling.body if body is None else body, *PROTO_FLAGS),
-        *("--h2c", "-c", "1", *arguments, peers["grpc-python"].bases["h2c"]),
+        *("--h2c", "-v", "-c", "1", *arguments, peers["grpc-python"].bases["h2c"]),
     )
 
 

@@ -57,7 +57,9 @@ def test_a_breached_gate_is_told_all_the_same(peers: Peers, tmp_path: Path) -> N
     done = whole("--html", str(page), *asked)
     assert done.returncode == 3, done
     assert page.exists()
-    assert lines(done.stdout)[:3] == lines(load_text(*asked).out)[:3]
+    # How many requests there were says whether they have a p99.
+    assert lines(done.stdout)[0] == lines(load_text(*asked).out)[0]
+    assert "\nRequests/sec: " in done.stdout
     assert "<" not in done.stdout
 
 

@@ -188,7 +188,7 @@ def test_http_and_https_mix_over_http_1(both: Both) -> None:
 def test_the_report_has_a_table_of_the_origins(both: Both) -> None:
     a, b = both
     urls = [a.url("h1", "a.example", "/"), b.url("h1", "b.example", "/")]
-    shown = load_text(*named(both, "h1"), "-n", "20", *urls).out
+    shown = load_text(*named(both, "h1"), "-v", "-n", "20", *urls).out
     lines = [line.split() for line in shown.splitlines()]
     rows = {words[0]: words[1:6] for words in lines if words and words[0].startswith("http://")}
     assert rows == {url.rstrip("/"): ["10", "10", "0", "0", "3"] for url in urls}

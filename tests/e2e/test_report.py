@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import subprocess
+import termios
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +75,44 @@ def test_text_keeps_the_lines_that_scripts_scrape(peers: Peers) -> None:
         (line,) = [line for line in lines if line.strip().startswith(label)]
         assert line.split(":", 1)[1].strip()[0].isdigit()
     assert "\x1b" not in run.out + run.err
+
+
+def test_all_of_a_report_is_printed_by_a_flag(peers: Peers) -> None:
+    asked = ["-n", "50", "-c", "4", peers["gonet"].url("h1")]
+    brief, whole = load_text(*asked), load_text("-v", *asked)
+    assert brief.code == whole.code == 0, (brief, whole)
+    assert "50 started = 50 ok" in brief.out
+    assert "More with -v: " in brief.out
+    for paragraph in ("Connections  4 of 4", "Phases ", "Slowest ", "Wire "):
+        assert f"\n\n{paragraph}" in whole.out
+        assert f"\n{paragraph}" not in brief.out
+
+
+def test_a_report_on_a_terminal_fits_it(peers: Peers) -> None:
+    run = [native(), "load", "-n", "50", "-c", "4", peers["gonet"].url("h1")]
+    for columns in (55, 40):
+        shown = on_terminal(columns, run)
+        assert "\nRequests/sec: " in shown
+        assert max(map(len, shown.splitlines())) <= columns, shown
+
+
+def on_terminal(columns: int, command: list[str]) -> str:
+    """What a command prints on a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (50, columns))
+    parts = []
+    # Its only terminal is this one.
+    with subprocess.Popen(
+        command, stdout=theirs, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as process:
+        os.close(theirs)
+        # Linux has an error for the end.
+        with contextlib.suppress(OSError):
+            while part := os.read(ours, 65_536):
+                parts.append(part)
+        os.close(ours)
+        assert process.wait() == 0
+    return b"".join(parts).decode().replace("\r\n", "\n")
 
 
 def test_the_report_goes_to_a_file(peers: Peers, tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_a_status_or_a_value_that_is_missing_fails(at: shop.Shop, tmp_path: Path
 
 
 def test_the_report_has_a_table_of_the_steps(at: shop.Shop, visit: str) -> None:
-    run = load_text("-c", "2", "-n", "10", "--scenario", visit, at.url("h1"))
+    run = load_text("-v", "-c", "2", "-n", "10", "--scenario", visit, at.url("h1"))
     assert "10 started = 10 ok + 0 failed + 0 abandoned" in run.out
     lines = [line.split() for line in run.out.splitlines()]
     steps = {words[0]: words[1:3] for words in lines if words and words[0] in ("item", "cart")}

@@ -23,21 +23,22 @@ def test_a_server_that_waits_cannot_do_more_than_its_waits_allow(
     """One connection, and 20 ms for each answer: no machine does more than 50 in a second."""
     url = peers["embedded"].url("h1", "/delay/20ms")
     run = load(*ONE, "-d", "100ms", *GOAL, "-R", "20", url)
-    # 4 where the client was late on a busy machine.
+    # 4, and no rate that holds, where the client was late on a busy machine.
     assert run.code in {0, 4}, run
     assert run.report is not None
     found = run.report
     search_schema.validate(found)
+    assert found["answer"]["headline"]
     assert found["goals"] == ["errors<1%"]
     low, high = found["low_per_s"], found["high_per_s"]
-    assert low < high
-    assert low <= 51
+    assert run.code == 4 or low is not None
+    assert low is None or low <= min(51, high)
     held: dict[float, list[bool]] = {}
     for trial in found["trials"]:
         held.setdefault(trial["rate_per_s"], []).append(trial["held"])
         assert trial["run"]["plan"]["rate_per_s"] == trial["rate_per_s"]
         assert trial["held"] == (trial["why"] == [])
-    assert held[low] == [True] * 6
+    assert low is None or held[low] == [True] * 6
     assert held[high] == [False] * 6
 
 
@@ -48,7 +49,8 @@ def test_what_holds_at_no_rate_breaches(peers: Peers) -> None:
     run = load_text(*ONE, "-d", "300ms", *open_model, "--search", "p50<5ms", url)
     # 4 where the client was late on a busy machine.
     assert run.code in {3, 4}, run
-    assert "It holds at no rate that was tried" in run.out
+    first = run.out.splitlines()[0]
+    assert first.startswith(("✗ No rate tried holds p50 < 5 ms", "✗ No result: this client")), run
     assert "does not hold: p50<5ms is not true: it is 2" in run.err
 
 

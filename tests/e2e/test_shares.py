@@ -67,7 +67,7 @@ def test_gates_are_for_all_machines_together(peers: Peers) -> None:
     load = ["-c", "4", "-n", "60", peers["embedded"].url("h1")]
     cluster = Cluster([1, 1])
     sent = cluster.carry_out(load)
-    done = cluster.gather(sent, [*load, "--fail-if", "rate>1", "--fail-if", "failed>0"])
+    done = cluster.gather(sent, [*load, "-v", "--fail-if", "rate>1", "--fail-if", "failed>0"])
     assert done.code == 3, done
     assert "--fail-if rate>1 is true" in done.err
     assert "failed>0" not in done.err

@@ -91,7 +91,7 @@ def test_messages_of_the_server_are_events() -> None:
     with serving(ticking) as url:
         arguments = ["-c", "2", "-n", "6", "--ws", "subscribe", "-b", "go"]
         report = load(*arguments, "--first-event", "tick 2", url).good
-        shown = load_text(*arguments, url).out
+        shown = load_text(*arguments, "-v", url).out
     events = report["events"]
     assert (events["format"], events["received"]) == ("messages", 24)
     assert (events["first"]["count"], events["without_first"]) == (6, 0)

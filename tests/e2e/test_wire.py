@@ -72,7 +72,7 @@ def test_handshakes_and_round_trips_are_told(peers: Peers, listener: str) -> Non
         # A first datagram is as long as this (RFC 9000 §14.1).
         assert sent["handshake_sent"] >= 4 * 1200
     assert 0 < sent["min_rtt_s"] <= sent["rtt_s"] * 20
-    shown = load_text(*arguments, url).out
+    shown = load_text(*arguments, "-v", url).out
     rows = shown[shown.index("\nWire ") :]
     for name in ("payload", "headers", "uncompressed", "bodies", "handshakes"):
         assert name in rows
@@ -98,7 +98,7 @@ def test_requests_consist_of_phases(peers: Peers, listener: str) -> None:
     cold, warm = phases["cold"], phases["warm"]
     waits = cold["wait"]["count"] + warm["wait"]["count"]
     assert waits == latency["queued"]["count"] == 60
-    shown = load_text(*arguments, "-R", "1k", url).out
+    shown = load_text(*arguments, "-R", "1k", "-v", url).out
     for row in ("cold wait", "cold first byte", "cold body", "warm wait", "warm body"):
         assert f"\n  {row} " in shown
     # Each request on a connection of its own: all are cold.
@@ -142,4 +142,6 @@ def test_a_server_that_does_not_know_how_is_told(leaf: Leaf) -> None:
         asked += ["--quic-ack-frequency", "10"]
         report = load(*asked, url).good
         assert report["target"]["ack_frequency"] is False
-        assert "no ACK_FREQUENCY, which the server does not know" in load_text(*asked, url).out
+        assert (
+            "no ACK_FREQUENCY, which the server does not know" in load_text(*asked, "-v", url).out
+        )

@@ -38,7 +38,7 @@ def test_a_race_for_capacity_compares_what_searches_find(
     ratio = next(row for row in found.ratios if row.arm == "h2")
     assert ratio.finding == "higher"
     assert ratio.ratio == pytest.approx(1.5)
-    assert "won: 1.50× the highest requests/s that hold of HTTP/1.1" in found.verdict
+    assert found.said.headline.startswith("HTTP/2 holds the highest rate: 1.50× HTTP/1.1 (")
     run = next(s.run for s in found.arms[0].samples)
     assert run is not None
     assert run.capacity is not None
@@ -68,7 +68,7 @@ def test_a_search_without_an_answer_makes_its_arm_invalid(
     assert "holds at every rate that was tried, up to 10,000" in verdicts["h3"].reasons[0].text
     assert found.ranking.winner is None
     assert {row.finding for row in found.ratios} <= {"invalid", "undecided"}
-    assert "HTTP/2 and HTTP/3 ran invalid and cannot be ranked" in found.verdict
+    assert found.verdict == "Invalid. No ranking: HTTP/2 and HTTP/3 ran invalid."
 
 
 def test_a_race_for_capacity_is_repeated_from_its_manifest(

@@ -13,16 +13,18 @@ from synthetic.experiments import edited, written
 from trilane.lab import Experiment
 
 
-def test_the_list_has_every_experiment_with_its_question(tmp_path: Path) -> None:
+def test_the_list_has_every_experiment_with_what_it_is_about(tmp_path: Path) -> None:
     done = trilane("lab", "list", "--format", "json", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     rows = {row["name"]: row for row in json.loads(done.stdout)}
     assert rows["bookstore"]["forms"] == ["published", "fair"]
-    text = trilane("lab", "list", folder=tmp_path)
-    assert text.returncode == 0
-    for name, row in rows.items():
-        assert name in text.stdout
-        assert row["question"].split()[0] in text.stdout
+    for width, part in (("80", "title"), ("120", "question")):
+        text = trilane("lab", "list", folder=tmp_path, COLUMNS=width)
+        assert text.returncode == 0
+        for name, row in rows.items():
+            assert f"  {name} " in text.stdout
+            assert row["group"]
+            assert set(row[part].split()) <= set(text.stdout.split()), name
 
 
 def test_a_bad_file_of_yours_does_not_hide_the_others(tmp_path: Path) -> None:

@@ -238,6 +238,7 @@ def lab(*points: tuple[SweepValue | None, Observed], **changes: Any) -> LabResul
         skipped=[],
         validity=last.validity,
         verdict=last.verdict,
+        answer=last.answer,
     )
     return replace(made, **changes)
 
@@ -425,6 +426,7 @@ def with_string(result: LabResult, evil: str) -> LabResult:
     return replace(
         result,
         verdict=f"{result.verdict} {evil}",
+        answer=replace(result.said, headline=evil, because=[evil], details=[evil]),
         experiment=replace(
             result.experiment,
             title=evil,

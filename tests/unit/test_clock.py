@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from trilane.lab.asked import Entry
 from trilane.lab.clock import Clock, expected_s
+from trilane.lab.experiment import networks
 from trilane.lab.experiment.workload import Workload
 
 
@@ -61,6 +64,25 @@ def test_a_run_by_count_waits_for_the_network_as_its_arm_does() -> None:
     assert waits[serial.title] == pytest.approx(40.0)
     assert waits[pooled.title] == pytest.approx(4.0)
     assert expected_s(alone, work) > 2 * expected_s(serial, work)
+
+
+def test_a_run_by_count_takes_as_long_as_its_bytes_do() -> None:
+    def transfer_s(network: str, connections: int = 1, **work: Any) -> float:
+        asked = Workload(**{"count": 1, "paths": ("/bytes/10000000",), **work})
+        arm = asked.arm("engine", "h2", "load", connections=connections, network=network)
+        near = Workload(count=1).arm("engine", "h2", "load", connections=connections)
+        return expected_s(arm, asked) - expected_s(near, asked) - networks.rtt_s(network)
+
+    assert transfer_s("rtt=50ms,rate=20mbit") == pytest.approx(4.0)
+    assert transfer_s("rtt=50ms,up.rate=1mbit,down.rate=20mbit") == pytest.approx(4.0)
+    assert transfer_s("rtt=50ms") == pytest.approx(0)
+    # At 1 % a connection gets 24 packets a round trip, whatever the link has; two get twice that.
+    assert transfer_s("rtt=50ms,rate=20mbit,loss=1%") == pytest.approx(27.2, abs=0.1)
+    assert transfer_s("rtt=50ms,rate=20mbit,loss=1%", connections=2) == pytest.approx(13.6, abs=0.1)
+    assert transfer_s("rtt=50ms,rate=20mbit,loss=0.001%") == pytest.approx(4.0)
+    sizes = ("/bytes/1m", "/hello")
+    assert transfer_s("rate=8mbit", paths=sizes, count=2) == pytest.approx(1.048576)
+    assert transfer_s("rate=8mbit", paths=("/hello",), body=b"x" * 500_000) == pytest.approx(0.5)
 
 
 def test_runs_that_are_not_needed_any_more_take_no_time() -> None:

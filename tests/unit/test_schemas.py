@@ -1,4 +1,4 @@
-"""The JSON Schemas in docs/ that are made of types: as the types are now."""
+"""What is generated in docs/ from types and measures: as these are now."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 
 from repository import DOCS
 from trilane.lab import schemas
+from trilane.lab.model.measures import MEASURES
 from trilane.lab.model.run import Run
 
 
@@ -19,6 +20,13 @@ def test_no_schema_is_stale(file: str) -> None:
     text = schemas.text(file)
     assert (DOCS / file).read_text(encoding="utf-8") == text
     Draft202012Validator.check_schema(json.loads(text))
+
+
+def test_the_list_of_measures_is_not_stale() -> None:
+    page = (DOCS / schemas.MEASURES_PAGE).read_text(encoding="utf-8")
+    assert page.count("<!-- generated: measures -->") == page.count("<!-- end -->") == 1
+    assert schemas.with_measures(page) == page
+    assert all(measure.definition for measure in MEASURES)
 
 
 def test_a_toml_file_has_no_null() -> None:

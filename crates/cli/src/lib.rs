@@ -1,6 +1,7 @@
 //! The trilane command as a library: `load`, `serve`, `gateway` and `network`, for the native binary and for the Python
 //! module alike.
 
+mod answer;
 mod caller;
 mod cluster;
 mod compat;

@@ -12,6 +12,8 @@ use url::Url;
 use crate::cluster::ClusterArgs;
 use crate::compat::Tool;
 use crate::grpc::GrpcArgs;
+use crate::output::width;
+use crate::report::Layout;
 use crate::websocket::WebSocketArgs;
 use crate::{otlp, prometheus};
 
@@ -288,9 +290,9 @@ pub(crate) struct LoadArgs {
     /// Write the result to a file instead of stdout
     #[arg(short, long, value_name = "FILE", help_heading = RESULT)]
     output: Option<PathBuf>,
-    /// Tell so many of the slowest requests one by one: what they waited for, and where they went
-    #[arg(long, value_name = "N", default_value = "5", value_parser = slowest, help_heading = RESULT)]
-    slowest: usize,
+    /// List the N slowest requests one by one: what they waited for, and where they went [default: 5, which -v lists]
+    #[arg(long, value_name = "N", value_parser = slowest, help_heading = RESULT)]
+    slowest: Option<usize>,
     /// Show the run on the whole terminal while it lasts: rate, latency, failures, status codes and lateness,
     /// with charts over time; q ends it early, and the report follows
     #[arg(long, conflicts_with = "search", help_heading = RESULT)]
@@ -311,6 +313,9 @@ pub(crate) struct LoadArgs {
     /// Write the result as a page with charts, one file that needs no network, beside what is printed
     #[arg(long, value_name = "FILE", help_heading = RESULT)]
     html: Option<PathBuf>,
+    /// Print the whole report, not only the thirty lines that most people need
+    #[arg(short, long, help_heading = RESULT)]
+    verbose: bool,
     /// How the result is written
     #[arg(long, value_enum, default_value_t = Format::Text, help_heading = RESULT)]
     format: Format,
@@ -333,6 +338,15 @@ impl LoadArgs {
     /// Whether the processor time of the server is told.
     pub(crate) fn watches_server(&self) -> bool {
         !self.server_pids.is_empty()
+    }
+
+    /// How the report is laid out.
+    fn layout(&self) -> Layout {
+        Layout {
+            verbose: self.verbose,
+            slowest: self.slowest.is_some(),
+            width: width(self.output.as_deref()),
+        }
     }
 
     /// How many threads were typed.

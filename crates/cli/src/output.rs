@@ -35,6 +35,15 @@ pub(crate) fn check_place(flag: &str, file: Option<&Path>) -> Result<(), String>
     ))
 }
 
+/// How wide the terminal is that a result goes to; `None` where it goes to a file, or to another program.
+pub(crate) fn width(file: Option<&Path>) -> Option<usize> {
+    if file.is_some() || is_stdout_closed() || !io::stdout().is_terminal() {
+        return None;
+    }
+    let (columns, _) = ratatui::crossterm::terminal::size().ok()?;
+    Some(usize::from(columns)).filter(|columns| *columns > 0)
+}
+
 /// Writes the text of a result to `file`, or to stdout.
 pub(crate) fn write_result(mut text: String, file: Option<&Path>) -> Result<(), String> {
     if !text.ends_with('\n') {

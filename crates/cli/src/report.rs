@@ -1,49 +1,168 @@
-//! The text report of one run, in the order that people expect.
+//! The text report of one run: its answer, and the paragraphs that most people need, or all.
 
+mod answer;
 mod connections;
 mod content;
+mod latency;
 mod numbers;
 mod origins;
+mod paragraphs;
+#[cfg(test)]
+pub(crate) mod sample;
 mod scenario;
+#[cfg(test)]
+mod tests;
 mod wire;
 mod workers;
+mod wrap;
 
 use std::fmt::Write as _;
 
-use trilane_engine::{Outcome, Summary, Verdict};
+use trilane_engine::{Outcome, Verdict};
 
+use self::Need::{Always, IfRoom, Verbose};
+pub(crate) use self::answer::lead;
 use self::numbers::plural;
-pub(crate) use self::numbers::{seconds, size, time};
+pub(crate) use self::numbers::{brief_time, rate as brief_rate, seconds, size, thousands, time};
+use self::paragraphs::{LAST, Need, Paragraph, Paragraphs, chosen};
+pub(crate) use self::wrap::wrapped;
+use crate::answer::Answer;
 pub(crate) use trilane_text::line as printable;
 
-/// Writes the whole report.
-pub(crate) fn text(outcome: &Outcome) -> String {
-    let mut out = String::new();
-    // Writing to a string does not fail.
-    let _ = write_all(&mut out, outcome);
+/// How a report is laid out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    /// All of it, instead of what most people need.
+    pub(crate) verbose: bool,
+    /// With the slowest requests, even if it is not verbose.
+    pub(crate) slowest: bool,
+    /// Columns of the terminal that it goes to, if any.
+    pub(crate) width: Option<usize>,
+}
+
+/// Lines of a report that is not verbose; what went wrong may take more.
+const LINES: usize = 30;
+
+/// The report: the answer, then what the run did.
+pub(crate) fn text(outcome: &Outcome, answer: &Answer, layout: Layout) -> String {
+    let mut out = wrapped(&lead(answer), layout.width);
+    out.push('\n');
+    let (shown, left_out, has_gaps) = match layout.verbose {
+        true => (paragraphs(outcome, layout), Vec::new(), true),
+        // The last line names what is left out.
+        false => chosen(
+            paragraphs(outcome, layout),
+            (LINES - 1).saturating_sub(out.lines().count()),
+        ),
+    };
+    for paragraph in shown {
+        if paragraph.apart && has_gaps {
+            out.push('\n');
+        }
+        out.push_str(&paragraph.text);
+    }
+    if !layout.verbose {
+        let more = format!("More with -v: {}\n", left_out.join(", "));
+        out.push_str(&wrapped(&more, layout.width));
+    }
     out
 }
 
-fn write_all(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    target(out, outcome)?;
-    shape(out, outcome)?;
-    rate(out, outcome)?;
-    latency(out, outcome)?;
-    drawing(out, outcome)?;
-    slowest(out, outcome)?;
-    connections::counts(out, outcome)?;
-    connections::phases(out, outcome)?;
-    status(out, outcome)?;
-    scenario::scenario(out, outcome)?;
-    origins::origins(out, outcome)?;
-    content::events(out, outcome)?;
-    content::sessions(out, outcome)?;
-    content::calls(out, outcome)?;
-    failures(out, outcome)?;
-    cost(out, outcome)?;
-    workers::workers(out, outcome)?;
-    wire::transfer(out, outcome)?;
-    validity(out, outcome)
+/// The paragraphs that are not empty, in the order that people expect.
+fn paragraphs(outcome: &Outcome, layout: Layout) -> Vec<Paragraph> {
+    let mut all = Paragraphs::new(layout);
+    all.add("target", Always, false, |out| target(out, outcome));
+    all.add("what was negotiated", IfRoom(2), false, |out| {
+        negotiated(out, outcome)
+    });
+    all.add("load", Always, false, |out| shape(out, outcome));
+    all.add("rate", Always, true, |out| {
+        rate(out, outcome, layout.verbose)
+    });
+    latencies(&mut all, outcome);
+    set_up(&mut all, outcome);
+    all.add("status codes", Always, true, |out| status(out, outcome));
+    all.add("scenario", IfRoom(0), true, |out| {
+        scenario::scenario(out, outcome)
+    });
+    all.add("origins", IfRoom(0), true, |out| {
+        origins::origins(out, outcome)
+    });
+    all.add("events", IfRoom(0), true, |out| {
+        content::events(out, outcome)
+    });
+    all.add("WebSockets", IfRoom(0), true, |out| {
+        content::sessions(out, outcome)
+    });
+    all.add("calls", IfRoom(0), true, |out| {
+        content::calls(out, outcome, layout.verbose)
+    });
+    all.add("workers", IfRoom(0), true, |out| {
+        workers::workers(out, outcome)
+    });
+    costs(&mut all, outcome);
+    all.all
+}
+
+fn latencies(all: &mut Paragraphs, outcome: &Outcome) {
+    let layout = all.layout;
+    let columns = latency::columns(outcome, layout);
+    all.add("", Always, true, |out| latency::head(out, &columns));
+    for (name, need, cell) in latency::ROWS {
+        let is_known = columns.iter().any(|(_, summary)| cell(summary).is_some());
+        if is_known || layout.verbose || need == Always {
+            all.add("", need, false, |out| {
+                latency::row(out, &columns, name, cell)
+            });
+        }
+    }
+    all.add("", Always, false, |out| latency::censored(out, outcome));
+    all.add("histogram", Verbose, true, |out| {
+        latency::drawing(out, outcome)
+    });
+    // What was asked for by a flag is no detail.
+    let need = if layout.slowest { Always } else { Verbose };
+    all.add("slowest requests", need, true, |out| {
+        latency::slowest(out, outcome)
+    });
+}
+
+fn set_up(all: &mut Paragraphs, outcome: &Outcome) {
+    let counts = &outcome.connections;
+    let need = match counts.failed.is_empty() && counts.lost.is_empty() {
+        true => Verbose,
+        false => Always,
+    };
+    all.add("connections", need, true, |out| {
+        connections::counts(out, outcome)
+    });
+    // They are what is measured where connections are replaced, or send early data.
+    let makes_connections = outcome.plan.asked.requests_per_connection.is_some();
+    let need = match makes_connections || outcome.phases.early_data.is_some() {
+        true => IfRoom(0),
+        false => Verbose,
+    };
+    all.add("phases", need, true, |out| {
+        connections::phases(out, outcome)
+    });
+}
+
+fn costs(all: &mut Paragraphs, outcome: &Outcome) {
+    let verbose = all.layout.verbose;
+    all.add("errors", Always, true, |out| failures(out, outcome));
+    all.add("client cost", IfRoom(LAST), verbose, |out| {
+        client_cost(out, outcome)
+    });
+    all.add("server cost", IfRoom(2), false, |out| {
+        server_cost(out, outcome)
+    });
+    all.add("transfer", Always, verbose, |out| {
+        wire::per_second(out, outcome)
+    });
+    all.add("bytes", Verbose, true, |out| wire::transfer(out, outcome));
+    all.add("validity", Always, verbose, |out| {
+        validity(out, outcome, verbose)
+    });
 }
 
 fn target(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
@@ -54,6 +173,11 @@ fn target(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         Some(count @ 3..) => writeln!(out, " and {} other requests, in turn", count - 1)?,
         _ => writeln!(out)?,
     }
+    Ok(())
+}
+
+fn negotiated(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let target = &outcome.target;
     let mut facts = vec![target.version.unwrap_or("no version obtained").to_owned()];
     if let Some(tls) = &target.tls {
         let part = |name: &str| tls[name].as_str().unwrap_or_default().to_owned();
@@ -152,9 +276,9 @@ fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     )
 }
 
-fn rate(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+fn rate(out: &mut String, outcome: &Outcome, verbose: bool) -> std::fmt::Result {
     let (requests, rate) = (&outcome.requests, &outcome.rate);
-    writeln!(out, "\nRequests/sec: {:.2}", rate.requests_per_s)?;
+    writeln!(out, "Requests/sec: {:.2}", rate.requests_per_s)?;
     writeln!(
         out,
         "  in {:.3} s: {} started = {} ok + {} failed + {} abandoned in flight at the end",
@@ -229,7 +353,8 @@ fn rate(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     }
     let latency = &outcome.latency;
     let whole = latency.response.as_ref().unwrap_or(&latency.service);
-    if outcome.plan.rate_per_s.is_none()
+    if verbose
+        && outcome.plan.rate_per_s.is_none()
         && let Some(mean) = whole.summary.mean
     {
         let in_flight = mean * rate.requests_per_s;
@@ -241,104 +366,8 @@ fn rate(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     Ok(())
 }
 
-fn latency(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    let latency = &outcome.latency;
-    let mut columns = vec![("service", &latency.service.summary)];
-    if let Some(response) = &latency.response {
-        columns.insert(0, ("response", &response.summary));
-    }
-    for (name, wait) in [("late", &latency.late), ("queued", &latency.queued)] {
-        if let Some(wait) = wait {
-            columns.push((name, &wait.summary));
-        }
-    }
-    columns.push(("first byte", &latency.ttfb.summary));
-    if let Some(failed) = &latency.failed {
-        columns.push(("failed", &failed.summary));
-    }
-    write!(out, "\nLatency   ")?;
-    for (name, _) in &columns {
-        write!(out, "{name:>13}")?;
-    }
-    writeln!(out)?;
-    type Cell = fn(&Summary) -> Option<f64>;
-    let rows: [(&str, Cell); 11] = [
-        ("mean", |s| s.mean),
-        ("stdev", |s| s.stdev),
-        ("min", |s| s.min),
-        ("p50", |s| s.p50),
-        ("p75", |s| s.p75),
-        ("p90", |s| s.p90),
-        ("p95", |s| s.p95),
-        ("p99", |s| s.p99),
-        ("p99.9", |s| s.p99_9),
-        ("p99.99", |s| s.p99_99),
-        ("max", |s| s.max),
-    ];
-    for (name, cell) in rows {
-        write!(out, "  {name:8}")?;
-        for (_, summary) in &columns {
-            write!(out, "{:>13}", time(cell(summary)))?;
-        }
-        writeln!(out)?;
-    }
-    if outcome.requests.censored > 0 {
-        writeln!(
-            out,
-            "  {} timeouts are in it with the time they lasted: their latency is longer",
-            outcome.requests.censored
-        )?;
-    }
-    Ok(())
-}
-
-fn drawing(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    let most = outcome
-        .drawing
-        .iter()
-        .map(|(_, count)| *count)
-        .max()
-        .unwrap_or(0);
-    if most == 0 {
-        return Ok(());
-    }
-    writeln!(out, "\nService time from … up, requests")?;
-    for &(bound, count) in &outcome.drawing {
-        let bar = "█".repeat((count * 40 / most) as usize);
-        writeln!(out, "{:>12} {count:>10} {bar}", seconds(bound))?;
-    }
-    Ok(())
-}
-
-fn slowest(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    if outcome.slowest.is_empty() {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "\nSlowest            at     waited first byte       body  request    worker:connection:stream"
-    )?;
-    for slow in &outcome.slowest {
-        writeln!(
-            out,
-            "{:>12} {:>8.3} s {:>10} {:>10} {:>10}  {:<10} {}:{}:{}{}",
-            seconds(slow.latency_s),
-            slow.at_s,
-            seconds(slow.waited_s),
-            time(slow.first_byte_s),
-            time(slow.body_s),
-            slow.number,
-            slow.worker,
-            slow.connection,
-            slow.stream,
-            if slow.timed_out { "  timed out" } else { "" }
-        )?;
-    }
-    Ok(())
-}
-
 fn status(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    writeln!(out, "\nStatus codes")?;
+    writeln!(out, "Status codes")?;
     if outcome.status.is_empty() {
         writeln!(out, "  none")?;
     }
@@ -350,9 +379,9 @@ fn status(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
 
 fn failures(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     if outcome.requests.failures.is_empty() {
-        return writeln!(out, "\nErrors       none");
+        return writeln!(out, "Errors       none");
     }
-    writeln!(out, "\nErrors")?;
+    writeln!(out, "Errors")?;
     for (kind, entry) in &outcome.requests.failures {
         let example = printable(entry["example"].as_str().unwrap_or_default());
         writeln!(
@@ -364,7 +393,7 @@ fn failures(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     Ok(())
 }
 
-fn cost(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+fn client_cost(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let cost = &outcome.cost;
     let per_request = cost
         .cpu_us_per_request
@@ -376,33 +405,37 @@ fn cost(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         .collect();
     writeln!(
         out,
-        "\nClient cost  {per_request} µs CPU per request ({:.2} s user, {:.2} s system), busy {}, peak memory {}",
+        "Client cost  {per_request} µs CPU per request ({:.2} s user, {:.2} s system), busy {}, peak memory {}",
         cost.user_s,
         cost.system_s,
         busy.join(" "),
         cost.peak_rss_bytes
             .map_or_else(|| "–".to_owned(), |bytes| size(bytes as f64))
-    )?;
-    if let Some(us) = cost.server_cpu_us_per_request {
+    )
+}
+
+fn server_cost(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    if let Some(us) = outcome.cost.server_cpu_us_per_request {
         writeln!(out, "Server cost  {us:.2} µs CPU per request")?;
     }
     Ok(())
 }
 
-fn validity(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+fn validity(out: &mut String, outcome: &Outcome, verbose: bool) -> std::fmt::Result {
     let validity = &outcome.validity;
     let word = match validity.verdict {
         Verdict::Valid => "valid",
         Verdict::Suspect => "suspect",
         Verdict::Invalid => "INVALID",
     };
-    let bound = if validity.bound == "client" {
-        ", client-bound"
-    } else {
-        ""
+    let bound = match validity.bound {
+        "client" => ", client-bound",
+        "server" => ", server-bound",
+        _ => "",
     };
-    writeln!(out, "\nValidity     {word}{bound}")?;
-    for reason in &validity.reasons {
+    writeln!(out, "Validity     {word}{bound}")?;
+    // The answer has them all, with what to do about each.
+    for reason in validity.reasons.iter().filter(|_| verbose) {
         writeln!(out, "  {}", reason.text)?;
     }
     Ok(())

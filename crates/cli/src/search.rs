@@ -6,7 +6,8 @@
 //! runs or fewer hold, all of six do so with a probability of 1/64: the ends are a 95 % interval (a sign test
 //! at each, 3.1 % together) for the rate at which half of the runs hold.
 
-use std::fmt::Write as _;
+mod answer;
+mod rows;
 
 use serde::Serialize;
 use trilane_engine::{Code, Gate, Outcome};
@@ -19,6 +20,8 @@ const REPEATS: usize = 6;
 const PRECISION: f64 = 1.05;
 /// Rates that are tried at most.
 const MOST_RATES: usize = 40;
+/// Of more goals a headline has the number.
+const MOST_GOALS: usize = 2;
 
 /// One run at a rate.
 #[derive(Clone, Debug, Serialize)]
@@ -273,6 +276,9 @@ pub(crate) struct Searched {
     schema: &'static str,
     /// What had to hold.
     goals: Vec<String>,
+    /// The same in a sentence.
+    #[serde(skip)]
+    asked: String,
     #[serde(flatten)]
     found: Found,
     /// Runs at each end.
@@ -290,6 +296,14 @@ impl Searched {
         Self {
             schema: "trilane.search/1",
             goals: goals.iter().map(Gate::to_string).collect(),
+            asked: match goals.len() {
+                ..=MOST_GOALS => goals
+                    .iter()
+                    .map(Gate::spaced)
+                    .collect::<Vec<_>>()
+                    .join(" and "),
+                count => format!("all {count} goals"),
+            },
             interrupted: found.is_none(),
             found: found.unwrap_or(Found {
                 low_per_s: None,
@@ -314,211 +328,10 @@ impl Searched {
 
     /// Whether above the lower end it was the client that did not keep up.
     fn is_client_bound(&self) -> bool {
-        let high = self.found.high_per_s;
-        let mut at_high = self
-            .trials
-            .iter()
-            .filter(|trial| Some(trial.rate_per_s) == high);
+        let mut at_high = self.at(self.found.high_per_s);
         at_high.any(|trial| trial.client_bound)
     }
-
-    /// The report for people: the answer, and latency against load.
-    pub(crate) fn text(&self) -> String {
-        let mut out = String::new();
-        // Writing to a string does not fail.
-        let _ = self.write(&mut out);
-        out
-    }
-
-    fn write(&self, out: &mut String) -> std::fmt::Result {
-        if let Some(trial) = self.trials.first() {
-            writeln!(out, "Target       {}", trial.run.target.url)?;
-        }
-        writeln!(out, "Search       {}", self.goals.join(", "))?;
-        writeln!(out, "\n{}", self.answer())?;
-        writeln!(
-            out,
-            "\n{:>14} {:>12} {:>11} {:>11} {:>9}  held",
-            "requests/s", "reached", "p50", "p99", "errors"
-        )?;
-        let mut rates: Vec<f64> = self.trials.iter().map(|trial| trial.rate_per_s).collect();
-        rates.sort_by(f64::total_cmp);
-        rates.dedup();
-        for rate in rates {
-            self.row(out, rate)?;
-        }
-        Ok(())
-    }
-
-    fn answer(&self) -> String {
-        let Found {
-            low_per_s,
-            high_per_s,
-        } = self.found;
-        if self.interrupted {
-            return "Interrupted: the search did not come to an answer; the runs are below"
-                .to_owned();
-        }
-        match (low_per_s, high_per_s) {
-            (Some(low), Some(_)) if self.is_client_bound() => format!(
-                "It holds at {low:.1} requests/s, and above it was this client that could not send more: give it more threads (-t), or another machine"
-            ),
-            (Some(low), Some(high)) => format!(
-                "The highest rate that holds lies between {low:.1} and {high:.1} requests/s (95 % interval: {REPEATS} of {REPEATS} runs held at the lower, none of {REPEATS} at the higher)"
-            ),
-            (Some(low), None) => {
-                format!("It holds at every rate that was tried, up to {low:.1} requests/s")
-            }
-            (None, _) => {
-                let tried = self.trials.iter().map(|trial| trial.rate_per_s);
-                holds_nowhere(tried, self.lowest_per_s)
-            }
-        }
-    }
-
-    /// The medians of the runs at one rate.
-    fn row(&self, out: &mut String, rate: f64) -> std::fmt::Result {
-        let trials: Vec<_> = self
-            .trials
-            .iter()
-            .filter(|trial| trial.rate_per_s == rate)
-            .collect();
-        let latency = |of: fn(&trilane_engine::Summary) -> Option<f64>| {
-            let values = trials.iter().filter_map(|trial| {
-                let latency = &trial.run.latency;
-                of(&latency
-                    .response
-                    .as_ref()
-                    .unwrap_or(&latency.service)
-                    .summary)
-            });
-            median(values).map_or_else(|| "–".to_owned(), |value| format!("{:.3} ms", value * 1e3))
-        };
-        let reached = median(trials.iter().map(|trial| trial.run.rate.requests_per_s));
-        let failed = median(trials.iter().map(|trial| {
-            let requests = &trial.run.requests;
-            requests.failed as f64 / ((requests.ok + requests.failed) as f64).max(1.0)
-        }));
-        let held = trials.iter().filter(|trial| trial.held).count();
-        writeln!(
-            out,
-            "{rate:>14.1} {:>12.1} {:>11} {:>11} {:>7.3} %  {held} of {}",
-            reached.unwrap_or_default(),
-            latency(|summary| summary.p50),
-            latency(|summary| summary.p99),
-            failed.unwrap_or_default() * 100.0,
-            trials.len()
-        )
-    }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<_> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        count if count % 2 == 1 => Some(values[middle]),
-        _ => Some((values[middle - 1] + values[middle]) / 2.0),
-    }
-}
-
-/// What is said where no run at these rates held; `lowest_per_s` is the rate below which none is tried.
-fn holds_nowhere(tried: impl Iterator<Item = f64>, lowest_per_s: f64) -> String {
-    format!(
-        "It holds at no rate that was tried, down to {:.1} requests/s; below {lowest_per_s:.1} a run has too few responses to tell: give it more time (-d)",
-        tried.reduce(f64::min).unwrap_or(lowest_per_s),
-    )
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Searches a server of which a run at a rate holds as `holds` says; the runs are counted.
-    fn searched(start: f64, mut holds: impl FnMut(f64) -> bool) -> (Found, usize) {
-        let mut search = Search::new(1.0);
-        for runs in 0..1000 {
-            match search.next(start) {
-                Next::Run(rate) => {
-                    let held = holds(rate);
-                    search.add(rate, held);
-                }
-                Next::Found(found) => return (found, runs),
-            }
-        }
-        panic!("the search does not end: {search:?}");
-    }
-
-    #[test]
-    fn a_limit_is_found_from_below_and_from_above() {
-        for start in [10.0, 1_000.0, 12_345.0, 1e6] {
-            let (found, runs) = searched(start, |rate| rate <= 12_345.0);
-            let (low, high) = (found.low_per_s.unwrap(), found.high_per_s.unwrap());
-            assert!(low <= 12_345.0 && 12_345.0 < high, "{found:?}");
-            assert!(high / low <= PRECISION, "{found:?}");
-            assert!(runs < 36, "{runs} runs");
-        }
-    }
-
-    #[test]
-    fn what_never_holds_and_what_always_does_ends() {
-        let (found, _) = searched(100.0, |_| false);
-        assert_eq!(found.low_per_s, None);
-        assert!(found.high_per_s.is_some_and(|high| high < 2.0));
-        // FINDINGS N9.
-        assert_eq!(
-            Searched::new(&[], 1.0, Some(found), Vec::new()).code(),
-            BREACHED
-        );
-        let (found, runs) = searched(100.0, |_| true);
-        assert_eq!(found.high_per_s, None);
-        assert!(found.low_per_s.is_some() && runs < 60);
-    }
-
-    /// FINDINGS N9: it was not the end of the search that was tried last.
-    #[test]
-    fn what_holds_nowhere_names_the_lowest_rate_that_was_tried() {
-        let text = holds_nowhere([7905.8, 3952.9, 1976.5, 3952.9].into_iter(), 600.0);
-        assert!(
-            text.contains("tried, down to 1976.5 requests/s; below 600.0"),
-            "{text}"
-        );
-        let text = holds_nowhere(std::iter::empty(), 600.0);
-        assert!(text.contains("tried, down to 600.0 requests/s"), "{text}");
-    }
-
-    /// Near the limit it is chance whether a run holds: the interval has the rate at which half do.
-    #[test]
-    fn an_interval_of_95_percent_has_the_limit_in_95_of_100_searches() {
-        let mut state = 7_u64;
-        let mut uniform = move || {
-            // Knuth's MMIX generator.
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 11) as f64 / (1_u64 << 53) as f64
-        };
-        let (mut covered, mut runs) = (0, 0);
-        for _ in 0..1000 {
-            // A logistic curve: from 12 to 88 % within ±10 % of the limit.
-            let (found, count) = searched(700.0, |rate| {
-                let odds = (-20.0 * (rate / 1000.0).ln()).exp();
-                uniform() < odds / (1.0 + odds)
-            });
-            runs += count;
-            let low = found.low_per_s.unwrap_or(0.0);
-            let high = found.high_per_s.unwrap_or(f64::MAX);
-            covered += u32::from(low <= 1000.0 && 1000.0 <= high);
-        }
-        assert!(covered >= 950, "{covered} of 1000");
-        assert!(runs / 1000 < 60, "{} runs each", runs / 1000);
-    }
-
-    #[test]
-    fn medians_are_those_of_the_middle() {
-        assert_eq!(median([].into_iter()), None);
-        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), Some(2.0));
-        assert_eq!(median([4.0, 1.0, 2.0, 3.0].into_iter()), Some(2.5));
-    }
-}
+mod tests;

@@ -69,6 +69,8 @@ pub(crate) struct Machine {
     pub(crate) steal: f64,
     /// The share of its processors that other programs took, where that is known.
     pub(crate) others: Option<f64>,
+    /// Whether the server runs on it, and left none of its processors idle.
+    pub(crate) server_is_full: bool,
     pub(crate) interrupted: bool,
     pub(crate) peak_rss_bytes: Option<u64>,
 }
@@ -80,6 +82,7 @@ impl Machine {
         self.dns = self.dns.max(other.dns);
         self.steal = self.steal.max(other.steal);
         self.others = self.others.into_iter().chain(other.others).reduce(f64::max);
+        self.server_is_full |= other.server_is_full;
         self.interrupted |= other.interrupted;
         let both = self.peak_rss_bytes.zip(other.peak_rss_bytes);
         self.peak_rss_bytes = both.map(|(one, more)| one.saturating_add(more));
@@ -264,6 +267,7 @@ impl Totals<'_> {
                 unsent: unsent.waiting,
                 steal: machine.steal,
                 others: machine.others,
+                server_is_full: machine.server_is_full,
                 udp_drops: recorder.traffic.datagrams_dropped,
                 cut_short: cut_short.as_deref(),
                 takes_pages: plan.takes_pages(),
@@ -546,6 +550,7 @@ mod tests {
             dns: Duration::ZERO,
             steal: 0.0,
             others: None,
+            server_is_full: false,
             interrupted: false,
             peak_rss_bytes: None,
         };
@@ -602,6 +607,33 @@ mod tests {
         for others in [&[301, 200][..], &[304], &[]] {
             assert!(!found(others, usual));
         }
+    }
+
+    #[test]
+    fn the_server_was_the_limit_where_it_alone_left_no_processor_idle() {
+        let none = Connections::default();
+        let mut outcome = outcome(Options::default(), Recorder::new(false), none, Vec::new());
+        let mut bound = |busy, others, rate_asked, server_is_full| {
+            outcome.cost.busy = vec![busy];
+            let around = Circumstances {
+                rate_asked,
+                concurrency: Concurrency::default(),
+                unsent: 0,
+                steal: 0.0,
+                others,
+                server_is_full,
+                udp_drops: 0,
+                cut_short: None,
+                takes_pages: false,
+            };
+            judge(&outcome, &around).bound
+        };
+        assert_eq!(bound(0.7, Some(0.01), None, true), "server");
+        assert_eq!(bound(0.7, Some(0.01), None, false), "server_or_network");
+        assert_eq!(bound(0.7, Some(0.2), None, true), "server_or_network");
+        // A rate that was asked for is no limit of the server's.
+        assert_eq!(bound(0.7, Some(0.01), Some(5.0), true), "server_or_network");
+        assert_eq!(bound(0.97, Some(0.01), None, true), "client");
     }
 
     #[test]

@@ -154,6 +154,7 @@ pub(crate) struct MachineTime {
     total: u64,
     /// In programs, in user and system mode: time for interrupts belongs to none.
     programs: u64,
+    idle: u64,
     steal: u64,
 }
 
@@ -171,6 +172,7 @@ impl MachineTime {
         Some(Self {
             total: ticks.iter().take(8).sum(),
             programs: ticks.iter().take(3).sum(),
+            idle: ticks.iter().skip(3).take(2).sum(),
             steal: *ticks.get(7)?,
         })
     }
@@ -183,6 +185,12 @@ impl MachineTime {
         let programs = self.programs.saturating_sub(earlier.programs);
         let others = (programs as f64 - ours_s * ticks_per_s) / total as f64;
         Some(others.clamp(0.0, 1.0))
+    }
+
+    /// The share of processor time that nobody used since `earlier`; `None` where no time has passed.
+    pub(crate) fn idle_since(self, earlier: Self) -> Option<f64> {
+        let total = self.total.checked_sub(earlier.total).filter(|&n| n > 0)?;
+        Some(self.idle.saturating_sub(earlier.idle) as f64 / total as f64)
     }
 
     /// The share of processor time that other machines of the host took since `earlier`.
@@ -217,6 +225,7 @@ mod tests {
         let at = |total_s, programs_s| MachineTime {
             total: total_s * ticks_per_s,
             programs: programs_s * ticks_per_s,
+            idle: (total_s - programs_s) * ticks_per_s,
             steal: 0,
         };
         let others = |ours_s| at(20, 10).others_since(at(10, 4), ours_s);
@@ -224,6 +233,8 @@ mod tests {
         // The kernel counts the time of a process more finely than that of all.
         assert_eq!(others(6.5), Some(0.0));
         assert_eq!(at(10, 4).others_since(at(10, 4), 0.0), None);
+        assert_eq!(at(20, 13).idle_since(at(10, 4)), Some(0.1));
+        assert_eq!(at(10, 4).idle_since(at(10, 4)), None);
     }
 
     #[test]

@@ -23,6 +23,19 @@ pub struct Gate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateError(String);
 
+/// What a run came to beside what a gate allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// The name of what was measured.
+    pub measure: &'static str,
+    /// Its value with its unit; none where samples are too few to tell, or there are none of it.
+    pub value: Option<String>,
+    /// Which values pass, such as `≤ 10 ms`.
+    pub allowed: String,
+    /// Whether this one does: what is not known does not.
+    pub holds: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Measure {
     Min,
@@ -158,6 +171,49 @@ impl Gate {
                 self.text,
                 self.shown(value)
             )),
+        }
+    }
+
+    /// What `outcome` came to beside what the gate allows.
+    pub fn check(&self, outcome: &Outcome) -> Checked {
+        let value = self.value(outcome);
+        let allowed = match (self.above, self.or_equal) {
+            (true, false) => '≤',
+            (true, true) => '<',
+            (false, false) => '≥',
+            (false, true) => '>',
+        };
+        Checked {
+            measure: self.name(),
+            value: value.map(|value| self.brief(value)),
+            allowed: format!("{allowed} {}", self.brief(self.limit)),
+            holds: value.is_some_and(|value| !self.is_true(value)),
+        }
+    }
+
+    /// The condition as people write it, such as `p99 < 10 ms`.
+    pub fn spaced(&self) -> String {
+        let sign = if self.above { '>' } else { '<' };
+        let equal = if self.or_equal { "=" } else { "" };
+        format!("{} {sign}{equal} {}", self.name(), self.brief(self.limit))
+    }
+
+    /// The name of its measure.
+    fn name(&self) -> &'static str {
+        let mut known = MEASURES.iter();
+        let own = known.find(|(_, measure)| *measure == self.measure);
+        own.map_or("", |(name, _)| name)
+    }
+
+    /// A value without zeros that say nothing.
+    fn brief(&self, value: f64) -> String {
+        let shown = self.shown(value);
+        match shown.split_once(' ') {
+            Some((number, unit)) if number.contains('.') => {
+                let number = number.trim_end_matches('0').trim_end_matches('.');
+                format!("{number} {unit}")
+            }
+            _ => shown,
         }
     }
 
@@ -310,6 +366,14 @@ mod tests {
         assert_eq!(Gate::parse("message_p99 > 5ms").unwrap().limit, 0.005);
         assert_eq!(Gate::parse("received_rate<1k").unwrap().limit, 1000.0);
         assert!(Gate::parse("failed>=1").unwrap().or_equal);
+    }
+
+    #[test]
+    fn gates_are_read_as_people_write_them() {
+        let spaced = |text| Gate::parse(text).unwrap().spaced();
+        assert_eq!(spaced("p99<10ms"), "p99 < 10 ms");
+        assert_eq!(spaced("error_rate<=0.15%"), "error_rate <= 0.15 %");
+        assert_eq!(spaced("rate>20k"), "rate > 20000 requests/s");
     }
 
     #[test]

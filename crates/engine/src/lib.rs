@@ -82,7 +82,7 @@ pub use connections::ConnectionsOut;
 pub use control::{Control, Progress};
 pub use events::{EventFormat, EventsAsked};
 pub use failure::{FailureKind, Failures};
-pub use gate::{Gate, GateError};
+pub use gate::{Checked, Gate, GateError};
 pub use grpc::{Answers, Call, CallMode, CallOptions, HalfClose, Message, Protocol, Response};
 pub use latency::Summary;
 pub use listed::Listed;

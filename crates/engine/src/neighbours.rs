@@ -17,6 +17,18 @@ use crate::route::Address;
 /// In less the kernel's ticks, of which one is 10 ms, are too coarse.
 const SHORTEST: Duration = Duration::from_millis(500);
 
+/// Processors that are idle for less of the time have nothing left.
+const IDLE: f64 = 0.1;
+
+/// What was taken of the processors of this machine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    /// The share that other programs took, 0…1.
+    pub(crate) others: f64,
+    /// Whether the server runs here, and left none idle.
+    pub(crate) server_is_full: bool,
+}
+
 /// Counters as the run begins.
 #[derive(Debug)]
 pub(crate) struct Neighbours {
@@ -61,14 +73,18 @@ impl Neighbours {
         })
     }
 
-    /// The share of all processors that other programs took since, 0…1; `None` where that is not known.
-    pub(crate) fn share(&self) -> Option<f64> {
+    /// What was taken since; `None` where that is not known.
+    pub(crate) fn taken(&self) -> Option<Taken> {
         if self.since.elapsed() < SHORTEST {
             return None;
         }
         let now = Reading::now(&self.server)?;
         let ours_s = now.ours_s - self.before.ours_s;
-        now.machine.others_since(self.before.machine, ours_s)
+        let idle = now.machine.idle_since(self.before.machine)?;
+        Some(Taken {
+            others: now.machine.others_since(self.before.machine, ours_s)?,
+            server_is_full: !self.server.is_empty() && idle < IDLE,
+        })
     }
 }
 

@@ -157,13 +157,15 @@ pub(crate) fn carry_out(
         // The first error is the cause; the others' is that they were stopped.
         Err(error) => return Err(control.fatal().unwrap_or(error)),
     };
+    let taken = neighbours.and_then(|neighbours| neighbours.taken());
     let machine = Machine {
         started_at,
         dns,
         steal: machine_before
             .and_then(|before| Some(MachineTime::now()?.steal_since(before)))
             .unwrap_or(0.0),
-        others: neighbours.and_then(|neighbours| neighbours.share()),
+        others: taken.map(|taken| taken.others),
+        server_is_full: taken.is_some_and(|taken| taken.server_is_full),
         interrupted: control.was_interrupted(),
         peak_rss_bytes: peak_rss_bytes(),
     };

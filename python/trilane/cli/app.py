@@ -18,6 +18,7 @@ from trilane.cli import (
     doctor,
     history,
     lab,
+    lab_list,
     lab_run,
     packages,
     race,
@@ -30,6 +31,8 @@ from trilane.cli.units import Usage
 
 # Commands of which each has commands.
 _GROUPS = ("lab", "cluster", "runs")
+# What does nothing by itself.
+_BARE = ((), ("lab",), ("cluster",))
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 app = typer.Typer(
@@ -43,6 +46,8 @@ app = typer.Typer(
 )
 app.command("race", help=race.HELP)(race.race)
 app.command("ab", help=ab.HELP)(ab.ab)
+lab.lab_app.command("list", help=lab_list.HELP)(lab_list.list_experiments)
+lab.lab_app.command("show")(lab.show_experiment)
 lab.lab_app.command("run", help=lab_run.RUN_HELP)(lab_run.run)
 lab.lab_app.command("replay", help=lab_run.REPLAY_HELP)(lab_run.replay)
 app.add_typer(lab.lab_app)
@@ -98,7 +103,7 @@ def run(arguments: Sequence[str]) -> int:
         # One that is ignored from the start, as under `nohup`, stays so.
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _interrupt)
-    if list(arguments) in ([], *([group] for group in _GROUPS)):
+    if tuple(arguments) in _BARE:
         app([*arguments, "--help"], prog_name="trilane", standalone_mode=False)
         return WRONG_USAGE
     try:

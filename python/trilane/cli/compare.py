@@ -75,7 +75,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
     packages.need_lab("compare")
     from msgspec import json, structs
 
-    from trilane.lab.analysis import beside, compare_runs, gates, sides
+    from trilane.lab.analysis import beside, compare_runs, contrast_answer, gates, sides
     from trilane.lab.storage import store
     from trilane.lab.storage.runs import BadRun
 
@@ -102,7 +102,8 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
                 )
             return _side_by_side(beside.beside(*single, wanted.command, wanted.measures), output)
         found = compare_runs.compare(sides.load(a, folder), sides.load(b, folder), wanted)
-        contrast = structs.replace(found.contrast, gates=gates.judge(parsed, found))
+        judged = structs.replace(found.contrast, gates=gates.judge(parsed, found))
+        contrast = contrast_answer.answered(judged)
     except (BadRun, compare_runs.NotComparable) as error:
         return fail("trilane compare", str(error))
     except gates.BadGate as error:

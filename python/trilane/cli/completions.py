@@ -69,6 +69,7 @@ def _values() -> dict[tuple[str, str], list[str]]:
         ("run", "--form"): every_form,
         ("show", "name"): experiments,
         ("show", "--form"): every_form,
+        ("show", "run"): runs,
         ("replay", "run"): runs,
         ("report", "run"): runs,
         ("compare", "a"): runs,

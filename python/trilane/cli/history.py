@@ -19,7 +19,8 @@ HELP = """Show a measure over time, per machine.
 Of an EXPERIMENT (`race` for races; needed when several have run), what its arms reached in each
 run, with 95 % intervals: the measure that its ranking goes by, or --measure. Runs on different
 machines, of different forms or with different workloads are kept apart. A machine is a CPU model, a
-number of usable CPUs and a kernel's major version. `trilane runs list` lists every run.
+number of usable CPUs and a kernel's major version. Interrupted runs are left out, unless
+--interrupted is given. `trilane runs list` lists every run.
 
 With --branch, what `trilane ab` measured of the commits of a branch, as base or as head. Where a
 series stepped to another level, it is said at which run or commit and by how much (E-divisive with
@@ -46,6 +47,9 @@ def history(  # noqa: PLR0913, PLR0917 - one parameter per flag
     branch: Annotated[
         str | None, typer.Option(metavar="NAME", help="What `trilane ab` measured of a branch.")
     ] = None,
+    interrupted: Annotated[
+        bool, typer.Option("--interrupted", help="Include runs that were interrupted.")
+    ] = False,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write charts to this HTML file.")
     ] = None,
@@ -60,6 +64,7 @@ def history(  # noqa: PLR0913, PLR0917 - one parameter per flag
     from trilane.lab.storage import history as lab
     from trilane.lab.storage import store
     from trilane.lab.storage.summaries import summaries
+    from trilane.report import formatting
     from trilane.report import history as shown
 
     running.check_place("--report", report)
@@ -72,6 +77,7 @@ def history(  # noqa: PLR0913, PLR0917 - one parameter per flag
             arms=arm or (),
             machine=machine_id(facts()) if machine == "here" else machine,
             branch=branch,
+            interrupted=interrupted,
         )
     except lab.NoHistory as error:
         return fail("trilane history", str(error))
@@ -80,6 +86,9 @@ def history(  # noqa: PLR0913, PLR0917 - one parameter per flag
     else:
         shown.show(found, Console())
         sys.stdout.flush()
+    if found.left_out:
+        runs = formatting.counted(found.left_out, "interrupted run")
+        sys.stderr.write(f"left out: {runs} (--interrupted includes them)\n")
     if report is None:
         return OK
     store.write_text(report, shown.page(found))

@@ -1,21 +1,18 @@
-"""`trilane lab list` and `trilane lab show`: what experiments there are, and what one does."""
+"""`trilane lab show`: what an experiment does."""
 
 from __future__ import annotations
 
 import json
-import math
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from statistics import median
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trilane import quantity
 from trilane.cli import packages
-from trilane.cli.ending import FAILED, OK, fail
-from trilane.cli.options import Output, State
+from trilane.cli.ending import OK
+from trilane.cli.options import Output
 from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
     from trilane.lab.experiment.form import Form
 
 # Columns that are not broken, and what lies between two columns.
-_WHOLE = frozenset({"arm", "strategy", "experiment", "quick", "full"})
+_WHOLE = frozenset({"arm", "strategy"})
 _GAP = 2
 
 HELP = """Run experiments: clients, versions and strategies against servers.
@@ -37,56 +34,6 @@ then those that ship with Trilane."""
 lab_app = typer.Typer(name="lab", help=HELP, rich_markup_mode=None)
 
 
-LIST_HELP = """List the experiments, their questions, and how long they take.
-
-The times are of the form that runs by default, with --quick and without: the median of complete
-runs of the same plan on this machine, or where there is none an estimate (≈) from the number of
-runs and their length. Starting servers, and requests that are counted, take longer than that."""
-
-
-@lab_app.command("list", help=LIST_HELP)
-def list_experiments(state: State = None, output: Output = "text") -> int:
-    """Run the command; the exit code."""
-    packages.need_lab("lab list")
-    from trilane.lab.experiment import experiment_file, places
-    from trilane.lab.machine.facts import facts
-    from trilane.lab.model.documents import machine_id
-    from trilane.lab.storage import runs, store
-
-    found: list[Experiment] = []
-    problems: list[str] = []
-    for path in experiment_file.files(places.experiments()).values():
-        try:
-            found.append(experiment_file.read(path))
-        except (ValueError, OSError) as error:
-            problems.append(str(error))
-    took = runs.took(store.state_folder(state), machine_id(facts())) if found else {}
-    if output == "json":
-        rows = [
-            {
-                "name": each.name,
-                "title": each.title,
-                "question": each.question,
-                "forms": list(each.forms),
-                "path": str(each.path),
-                "durations": {
-                    "quick": asdict(_duration(each, took, quick=True)),
-                    "full": asdict(_duration(each, took, quick=False)),
-                },
-            }
-            for each in found
-        ]
-        sys.stdout.write(json.dumps(rows, ensure_ascii=False) + "\n")
-    else:
-        _print_list(found, took)
-    for problem in problems:
-        fail("trilane lab", problem)
-    if not found and not problems:
-        sys.stderr.write("trilane lab: there are no experiments here\n")
-    return FAILED if problems else OK
-
-
-@lab_app.command("show")
 def show_experiment(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, or a file.")],
     form: Annotated[
@@ -137,46 +84,6 @@ def chosen_form(experiment: Experiment, name: str) -> Form:
         problem = f"{experiment.name} has no form {name!r}{meant(name, forms)}"
         raise Usage(problem, f"trilane lab show {experiment.name}")
     return form
-
-
-@dataclass(frozen=True, slots=True)
-class Duration:
-    """How long an experiment takes."""
-
-    seconds: float
-    runs: int
-    """The number of earlier runs whose median it is; 0: an estimate."""
-
-    def __str__(self) -> str:
-        if self.runs:
-            return quantity.time_left(self.seconds)
-        minutes = math.ceil(self.seconds / 60)
-        return f"≈ {minutes} min"
-
-
-def _duration(
-    experiment: Experiment, took: Mapping[str, Sequence[float]], *, quick: bool
-) -> Duration:
-    """Of the form that runs by default."""
-    from trilane.lab import asked, clock
-
-    wanted = asked.Wanted(experiment, asked.default_form(experiment), quick=quick)
-    earlier = took.get(asked.fingerprint(experiment, asked.chosen(wanted)), ())
-    if earlier:
-        return Duration(median(earlier), len(earlier))
-    return Duration(round(clock.whole_s(wanted), 1), 0)
-
-
-def _print_list(found: list[Experiment], took: Mapping[str, Sequence[float]]) -> None:
-    from rich.console import Console
-
-    table = _table("experiment", "forms", "quick", "full", "question")
-    for each in found:
-        durations = (str(_duration(each, took, quick=quick)) for quick in (True, False))
-        _row(table, each.name, ", ".join(each.forms), *durations, each.question)
-    if found:
-        Console().print(table, highlight=False)
-        sys.stdout.write("≈ is an estimate, before the first run of an experiment here.\n")
 
 
 def _print_head(experiment: Experiment, console: Console) -> None:

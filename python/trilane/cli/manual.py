@@ -30,6 +30,7 @@ COMMANDS = (
     "compare",
     "report",
     "runs list",
+    "runs show",
     "runs rm",
     "runs prune",
     "history",

@@ -117,7 +117,7 @@ def _single(file: Path, to: Path | None, output: str | None, charts: Path | None
     if output == "json":
         sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
     else:
-        headline = _core.for_terminal(single.headline(found))
+        headline = _core.for_terminal(single.answer(found).line)
         sys.stdout.write(f"{headline}\n" if output is None else page or "")
     sys.stdout.flush()
     place = to if to is not None or output is not None else file.with_suffix(".html")

@@ -13,16 +13,21 @@ from trilane import _core
 from trilane.cli import packages, units
 from trilane.cli.ending import FAILED, OK, fail
 from trilane.cli.options import Output, State
+from trilane.cli.report import report
 from trilane.cli.units import Usage
 from trilane.report.screen import Console
 
 if TYPE_CHECKING:
     from trilane.lab.storage.removal import Left, Removal, StoredRun
 
-HELP = """List and remove the runs that races and experiments keep.
+HELP = """List, show and remove the runs that races and experiments keep.
 
-They lie in the folder runs of the state folder. `trilane report RUN` shows one, `trilane history`
-a measure over several."""
+They lie in the folder runs of the state folder. Without a command they are listed. `trilane
+history` shows a measure over several."""
+
+SHOW_HELP = """Show a run again: another name of `trilane report`.
+
+Exit codes: 0 shown, 1 there is no such run or it cannot be shown, 2 wrong usage."""
 
 PRUNE_HELP = """Remove the oldest runs until the limits hold: age, number, size in all.
 
@@ -56,6 +61,16 @@ DryRun = Annotated[
 ]
 
 
+@runs_app.callback(invoke_without_command=True)
+def _runs(context: typer.Context, state: State = None, output: Output = "text") -> int | None:
+    if context.invoked_subcommand is None:
+        return list_runs(state, output)
+    if state is not None or output != "text":
+        command = f"trilane runs {context.invoked_subcommand}"
+        raise Usage(f"flags stand behind the command: {command} …", f"{command} --help")
+    return None
+
+
 @runs_app.command("list")
 def list_runs(state: State = None, output: Output = "text") -> int:
     """List all runs, the oldest first, with status, size and verdict."""
@@ -80,6 +95,9 @@ def list_runs(state: State = None, output: Output = "text") -> int:
         return fail("trilane runs", "there is no run yet: make one with: trilane race")
     run_list.show(known, sizes, Console())
     return OK
+
+
+runs_app.command("show", help=SHOW_HELP)(report)
 
 
 @runs_app.command("rm", help=REMOVE_HELP)

@@ -14,7 +14,6 @@ _LONGEST_S = 24 * 3600.0
 # Of what is removed: `m` could be read as minutes or as months.
 _AGES_H = {"h": 1.0, "d": 24.0, "w": 7 * 24.0}
 _OLDEST_H = 100 * 365 * 24.0
-_SIZES = {"": 1.0, "k": 1024.0, "m": 1024.0**2, "g": 1024.0**3, "t": 1024.0**4}
 
 
 class Usage(Exception):
@@ -58,8 +57,8 @@ def size(flag: str, text: str) -> int:
     Raises:
         Usage: the text is not a size, or it is 0.
     """
-    value = _parse(text, _SIZES)
-    if value is None or not 1 <= value <= _SIZES["t"] * 1024:
+    value = _parse(text, quantity.SIZES)
+    if value is None or not 1 <= value <= quantity.SIZES["t"] * 1024:
         raise Usage(f"{flag} takes a size such as 500k, 100m or 2g, not {text!r}")
     return int(value)
 

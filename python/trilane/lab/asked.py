@@ -172,6 +172,8 @@ def fingerprint(experiment: Experiment, form: Form, cluster: Cluster | None = No
     """
     whole = replace(experiment, forms={form.name: form}, path=None)
     plan = hiding.document(whole.to_dict())
+    # Where a list has it makes no other plan.
+    del plan["group"]
     if cluster is not None:
         plan["on"] = cluster.described()
     return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+import re
 from collections.abc import Callable, Collection, Hashable
+from statistics import fmean
 
+from trilane import quantity
+from trilane.lab.analysis import looks
 from trilane.lab.asked import Entry, Wanted, chosen, order
 from trilane.lab.experiment import networks
 from trilane.lab.experiment.workload import ArmSpec, Workload
@@ -14,6 +17,8 @@ from trilane.lab.experiment.workload import ArmSpec, Workload
 _AROUND_S = 2.0
 # Of a request on a connection of its own: TCP, TLS, the request.
 _TRIPS = 3
+# What a path of the library of targets asks for, such as `/bytes/50k`.
+_SIZED = re.compile(r"/bytes/(\d+[kmg]?)")
 # Runs: some to come near, then six at each end.
 _OF_A_SEARCH = 22
 
@@ -74,18 +79,25 @@ class Clock:
 
 
 def whole_s(wanted: Wanted) -> float:
-    """A guess at the seconds of all runs of an experiment."""
+    """A guess at the seconds that an experiment takes; of one until it is decided at most."""
     form = chosen(wanted)
     points = [point for _, point in form.points()]
-    planned = Counter((entry.point, entry.arm) for entry in order(form, seed=0))
-    return sum(
-        runs * expected_s(points[point].arm(arm), points[point].workload)
-        for (point, arm), runs in planned.items()
-    )
+    of_run = [{a.name: expected_s(a, p.workload) for a in p.arms} for p in points]
+    planned = order(form, seed=0)
+
+    def seconds(blocks: int) -> float:
+        return sum(of_run[e.point][e.arm] for e in planned if e.block < blocks)
+
+    plan = form.stats
+    whole = seconds(plan.blocks)
+    if not plan.until_decided or plan.within_s is None:
+        return whole
+    first = looks.planned(plan.blocks, budgets=plan.budgets)[0]
+    return max(seconds(first.blocks), min(whole, plan.within_s))
 
 
 def expected_s(arm: ArmSpec, workload: Workload) -> float:
-    """A guess at the seconds of a run: its duration, or what it waits for the network at least."""
+    """A guess at the seconds of a run: its duration, or what the network takes at least."""
     if workload.duration_s is not None:
         runs = _OF_A_SEARCH if workload.search else 1
         return _AROUND_S + runs * (workload.warmup_s + workload.duration_s)
@@ -96,4 +108,14 @@ def expected_s(arm: ArmSpec, workload: Workload) -> float:
     kept = arm.session and not {"--new-connections", "--requests-per-connection"} & {*arm.flags}
     trips = rounds * (1 if kept else _TRIPS)
     together = max(1, min(workload.repeat, workload.repeat_processes))
-    return _AROUND_S + trips * networks.rtt_s(arm.network) * workload.repeat / together
+    once = trips * networks.rtt_s(arm.network)
+    once += _bits(workload) / networks.bits_per_s(arm.network, arm.connections or at_once)
+    return _AROUND_S + once * workload.repeat / together
+
+
+def _bits(workload: Workload) -> float:
+    """What all requests and responses carry, as far as the workload says it."""
+    found = (_SIZED.match(path) for path in workload.paths)
+    sizes = [quantity.number(one[1], quantity.SIZES) or 0.0 if one else 0.0 for one in found]
+    sent = workload.file_bytes or len(workload.body or b"")
+    return 8 * (workload.count or 1) * (sent + fmean(sizes or [0.0]))

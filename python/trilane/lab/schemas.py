@@ -1,6 +1,6 @@
-"""The JSON Schemas in `docs/`, made of the types that read and write what they describe.
+"""What is generated in `docs/`: the JSON Schemas, made of types, and the list of all measures.
 
-`python -m trilane.lab.schemas` writes them; a test says when one is stale.
+`python -m trilane.lab.schemas` writes it; a test says when something is stale.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from trilane.lab.model.beside import Beside
 from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.contrast import Contrast
 from trilane.lab.model.lab import LabResult
+from trilane.lab.model.measures import MEASURES
 from trilane.lab.model.record import Record
 from trilane.lab.model.run import Run
 from trilane.lab.model.search import Search
@@ -43,6 +44,18 @@ SCHEMAS: Mapping[str, tuple[Any, str]] = {
     "contrast.schema.json": (Contrast, contrast.SCHEMA),
     "beside.schema.json": (Beside, beside.SCHEMA),
 }
+
+MEASURES_PAGE = "measures.md"
+_LIST, _END = "<!-- generated: measures -->", "<!-- end -->"
+
+
+def with_measures(page: str) -> str:
+    """The page about measures with the list of those there are, between its two marks."""
+    rows = [("name", "called", "unit", "better", "definition"), ("---",) * 5]
+    rows += [(f"`{m.name}`", m.label, m.unit, m.better, m.definition) for m in MEASURES]
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    head, _, rest = page.partition(_LIST)
+    return f"{head}{_LIST}\n\n{table}\n\n{_END}{rest.partition(_END)[2]}"
 
 
 def text(file: str) -> str:
@@ -176,6 +189,9 @@ def main(folder: Path) -> None:
         path = folder / file
         path.write_text(text(file), encoding="utf-8")
         print(path)
+    page = folder / MEASURES_PAGE
+    page.write_text(with_measures(page.read_text(encoding="utf-8")), encoding="utf-8")
+    print(page)
 
 
 if __name__ == "__main__":

@@ -278,7 +278,8 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
         keys = {replace(e, again=again).key for e in planned for again in (False, True)}
         done = _standing(journal.lines(), keys)
         runs = _Runs(study, form, testbed, planned, done, facts)
-        interrupted = _make_runs(runs, watcher)
+        unfinished = _make_runs(runs, watcher)
+        interrupted = unfinished is not None
         profiles: Profiles | UnsetType = UNSET
         if study.wanted.profile and not interrupted:
             profiles = profiling.profiled(form, testbed, journal.logs, watcher.say)
@@ -290,7 +291,7 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
             experiment=study.shown,
             form=form,
             quick=study.wanted.quick,
-            points=runs.points(interrupted, servers, sent_by),
+            points=runs.points(unfinished or (), servers, sent_by),
             command=study.command,
             replay=study.replay,
             started_at=study.started_at,
@@ -424,12 +425,12 @@ class _Runs:
     machine: Json
 
     def points(
-        self, interrupted: bool, servers: Json, sent_by: Sequence[Mapping[str, SentBy]]
+        self, unfinished: Collection[int], servers: Json, sent_by: Sequence[Mapping[str, SentBy]]
     ) -> list[Point]:
         """What was asked and seen at every point; of each `sent_by` of its arms."""
         points = []
         for number, (value, point) in enumerate(self.form.points()):
-            seen = self._observed(number, point, interrupted)
+            seen = self._observed(number, point, interrupted=number in unfinished)
             seen = replace(seen, server=servers, sent_by=sent_by[number])
             points.append(Point(value, point, seen))
         return points
@@ -465,7 +466,7 @@ class _Runs:
     def _samples(self, number: int) -> list[Sample]:
         return [line.sample for line in self.done if line.point == number]
 
-    def _observed(self, number: int, point: Form, interrupted: bool) -> Observed:
+    def _observed(self, number: int, point: Form, *, interrupted: bool) -> Observed:
         study, testbed = self.study, self.testbed
         return Observed(
             question=study.wanted.experiment.question,
@@ -588,10 +589,11 @@ class _Making:
         self._failed_in_a_row = self._failed_in_a_row + 1 if sample.run is None else 0
 
 
-def _make_runs(runs: _Runs, watcher: Watcher) -> bool:
-    """Make every run that is not done yet and still needed; whether Ctrl-C ended it.
+def _make_runs(runs: _Runs, watcher: Watcher) -> list[int] | None:
+    """Make every run that is not done yet and still needed; the points that Ctrl-C left unfinished.
 
-    All points reach a look before one goes on to the next: where the time ends, it ends for all.
+    None where nothing was interrupted. All points reach a look before one goes on to the next:
+    where the time ends, it ends for all.
     """
     making = _Making(runs, watcher)
     ends = [look.blocks for look in runs.study.looks] or [runs.form.stats.blocks]
@@ -611,15 +613,17 @@ def _make_runs(runs: _Runs, watcher: Watcher) -> bool:
                     continue
                 making.make(part)
                 making.make_again(number, end)
-                if runs.decided(number, end):
+                if not rest:
+                    left.remove(number)
+                elif runs.decided(number, end):
                     left.remove(number)
                     making.leave_out(rest)
                     watcher.say(f"no more blocks are needed: {len(rest)} runs are left out")
     except KeyboardInterrupt:
-        return True
+        return left
     if late:
         watcher.say(making.told_late(late))
-    return False
+    return None
 
 
 def _told_again(again: Sequence[Entry]) -> str:

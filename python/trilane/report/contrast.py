@@ -11,7 +11,7 @@ from trilane.lab.analysis.compare_runs import apart
 from trilane.lab.model.comparison import Fact, Shown
 from trilane.lab.model.contrast import Contrast, ContrastSide, JudgedGate, Shift, ValueUnit
 from trilane.quantity import value_text
-from trilane.report import cells, formatting, styles
+from trilane.report import answers, cells, formatting, styles
 
 _SHOWN = 60
 # Seconds in a unit of time, and how many places it is told with.
@@ -30,7 +30,7 @@ def render(contrast: Contrast) -> RenderableType:
 
 def _head(contrast: Contrast) -> Text:
     return Text.assemble(
-        (contrast.verdict, "bold"),
+        answers.text(contrast.said),
         "\n\n",
         f"A  {_told(contrast.a, contrast.unit)}\n",
         f"B  {_told(contrast.b, contrast.unit)}\n",
@@ -140,9 +140,6 @@ def _notes(contrast: Contrast) -> Text:
         if names:
             lines.append(Text(f"only in {letter}: {', '.join(names)}", style="yellow"))
     lines += _differences(contrast)
-    verdict = contrast.validity
-    lines.append(Text.assemble("validity: ", (verdict.verdict, styles.VALIDITY[verdict.verdict])))
-    lines += [Text(f"  {reason.text}") for reason in verdict.reasons]
     for gate in contrast.gates:
         lines += _gate(gate)
     return Text("\n").join(lines)

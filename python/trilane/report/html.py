@@ -42,7 +42,7 @@ def render(lab: LabResult) -> str:
         .get_template("report.html.jinja")
         .render(
             lab=lab,
-            found=view.answer(lab.verdict, lab.validity),
+            found=lab.said,
             race=lab.experiment.form is None,
             sections=sections,
             sweep=charts.of_sweep(lab),

@@ -63,7 +63,7 @@ def filled(page: str, begin: str, made: str) -> str:
 def measured(result: LabResult) -> str:
     """What a run found, in Markdown: no paths, nothing that changes without a new run."""
     # Over networks the verdict counts them; elsewhere it repeats the tables.
-    counted = [f"**{tables.escaped(result.verdict)}**"] if maps.maps(result) else []
+    counted = [f"**{tables.escaped(result.said.line)}**"] if maps.maps(result) else []
     parts = [*counted, *_of_points(result)]
     if result.crossings:
         parts.append("\n".join(f"- {tables.escaped(row.text)}" for row in result.crossings))

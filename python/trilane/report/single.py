@@ -10,14 +10,16 @@ from typing import Any
 from altair.utils.schemapi import debug_mode
 
 from trilane.lab.experiment.describe import templates
+from trilane.lab.model.answer import Answer
 from trilane.lab.model.arm import TITLES
 from trilane.lab.model.capacity import Capacity, Tried
 from trilane.lab.model.measures import counted
 from trilane.lab.model.run import Run, Slow
 from trilane.lab.model.search import Search
 from trilane.lab.model.traffic import Statistics
+from trilane.lab.model.validity import Reason, Validity
 from trilane.lab.storage.singles import Single
-from trilane.report import drawing, formatting, palette, view
+from trilane.report import drawing, formatting, palette
 from trilane.report.charts import run as charts_of_run
 from trilane.report.charts.base import Chart
 from trilane.report.charts.load import latency_against_load, of_search
@@ -62,10 +64,17 @@ def charts(single: Single) -> list[Chart]:
     return [] if chart is None else [chart]
 
 
-def headline(single: Single) -> str:
-    """What came of it, in one sentence."""
+def answer(single: Single) -> Answer:
+    """What came of it; of a result of a version before, one sentence."""
+    if single.answer is not None:
+        return single.answer
     if isinstance(single, Search):
-        return f"{formatting.capital(single.capacity.answer())}."
+        capacity = single.capacity
+        found = f"{formatting.capital(capacity.answer())}."
+        reasons = []
+        if capacity.per_s is None:
+            reasons.append(Reason(code="no_capacity", verdict="invalid", text=found))
+        return Answer.of_sentence(found, Validity.of(reasons))
     latency = counted(single)
     parts = [f"{single.rate.requests_per_s:,.0f} requests/s over {_version_of(single)}"]
     for name, label in (("p50", "median"), ("p99", "p99")):
@@ -73,7 +82,7 @@ def headline(single: Single) -> str:
         if value is not None:
             parts.append(f"{label} {formatting.quantity(value, 's')}")
     parts.append(f"{single.requests.failed:,} of {_ended(single):,} requests failed")
-    return f"{', '.join(parts)}."
+    return Answer.of_sentence(f"{', '.join(parts)}.", single.validity)
 
 
 def _version(search: Search) -> str:
@@ -102,7 +111,7 @@ def _run(run: Run) -> dict[str, Any]:
     ]
     return {
         "kind": "Run",
-        "found": view.answer(headline(run), run.validity),
+        "found": answer(run),
         "tiles": _tiles(run),
         "lines": [run.target.url, *_asked(run), f"{run.started_at}, trilane {_program(run)}."],
         "sections": [section for section in sections if section is not None],
@@ -382,7 +391,7 @@ def _search(search: Search) -> dict[str, Any]:
         lines.append(f"What did not hold above it: {', '.join(capacity.broke)}.")
     return {
         "kind": "Search for the highest rate",
-        "found": view.answer(headline(search), None),
+        "found": answer(search),
         "tiles": [],
         "lines": lines,
         "sections": [_rates(capacity), _trials(capacity.tried)],

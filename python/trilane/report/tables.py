@@ -8,11 +8,12 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from trilane.lab.model.answer import Answer
 from trilane.lab.model.comparison import Comparison, JudgedArm
 from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.record import SweepValue
-from trilane.report import accounts, cells, formatting, grids, labels, pairs, view
+from trilane.report import accounts, answers, cells, formatting, grids, labels, pairs, view
 from trilane.report.view import Point
 
 _COLUMNS = (
@@ -98,10 +99,10 @@ def _records(lab: LabResult) -> Iterator[Json]:
 
 def markdown(lab: LabResult) -> str:
     """Verdict, tables with intervals, published ratios, date and machine: for a README."""
-    parts = [f"**{escaped(lab.verdict)}**"]
+    parts = [f"**{escaped(lab.said.line)}**", *answer_text(lab.said)]
     for point in view.points(lab):
         if point.label:
-            parts.append(f"{point.label}: {escaped(point.comparison.verdict)}")
+            parts.append(f"{point.label}: {escaped(point.comparison.said.line)}")
         if view.measures(point.comparison):
             parts += pairs_tables(point)
             parts += grid_tables(point) or [point_table(point)]
@@ -115,6 +116,16 @@ def markdown(lab: LabResult) -> str:
         parts.append(published_table(lab))
     parts.append(footing(lab))
     return "\n\n".join(parts) + "\n"
+
+
+def answer_text(answer: Answer) -> list[str]:
+    """Why, and what speaks against it, below a headline."""
+    doubts = [f"- {escaped(answers.doubt_text(doubt))}" for doubt in answer.confidence.doubts]
+    because = escaped(" ".join(answer.because))
+    verdict = answer.confidence.verdict.capitalize()
+    return [
+        part for part in (because, doubts and f"{verdict} because of:", "\n".join(doubts)) if part
+    ]
 
 
 def point_table(

@@ -1,4 +1,4 @@
-"""A result on the terminal: the verdict first, then what it rests on."""
+"""A result on the terminal: the answer first, then what it rests on."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from trilane.lab.analysis import looks
 from trilane.lab.analysis.verdict import bound_text
 from trilane.lab.model.comparison import Comparison, JudgedArm
 from trilane.lab.model.lab import LabResult, skipped_in
-from trilane.lab.model.validity import Validity
 from trilane.report import (
     accounts,
+    answers,
     capacities,
     cells,
     formatting,
@@ -32,7 +32,6 @@ from trilane.report import (
 from trilane.report.view import Point
 
 _ANY_WIDTH = 10_000
-_REASONS = 8
 # Between two columns: padding and the box.
 _GAP = 2
 # Short enough for six columns on 80 characters; other measures keep their labels.
@@ -61,9 +60,9 @@ def show(result: LabResult, console: Console) -> None:
 
 def _race(comparison: Comparison, width: int) -> RenderableType:
     return Group(
+        answers.text(comparison.said),
         Text.assemble(
-            (comparison.verdict, "bold"),
-            "\n\n",
+            "\n",
             *((comparison.url, "\n") if comparison.url else ()),
             (_shape(comparison), "dim"),
         ),
@@ -83,7 +82,7 @@ def render(result: LabResult, *, width: int = 80) -> RenderableType:
     experiment = result.experiment
     form = f", {experiment.form} form" if experiment.form else ""
     parts: list[RenderableType] = [
-        Text(result.verdict, style="bold"),
+        answers.text(result.said),
         Text(f"\n{experiment.title}{form}{', quick' if experiment.quick else ''}"),
         Text(
             ", ".join(filter(None, [result.started_at, formatting.machine(result.machine)])), "dim"
@@ -115,7 +114,6 @@ def render(result: LabResult, *, width: int = 80) -> RenderableType:
                 (Text(f"{gone.arm}: {gone.reason}", "yellow") for gone in result.skipped),
             )
         )
-    parts += [Text(""), _validity(result.validity)]
     return Group(*parts)
 
 
@@ -139,7 +137,7 @@ def _point(point: Point, width: int, *, alone: bool) -> list[RenderableType]:
     head = Text(f"\n{_shape(comparison)}", "dim")
     if not alone:
         head = Text.assemble("\n", (point.label, "bold"), (f": {_shape(comparison)}", "dim"))
-    said = [] if alone else [Text(comparison.verdict)]
+    said = [] if alone else [answers.headline(comparison.said)]
     return [
         head,
         *said,
@@ -462,15 +460,4 @@ def _notes(comparison: Comparison, lines: list[Text]) -> Text:
     differing = ledgers.unexpected(comparison)
     if differing:
         lines.append(Text(f"not equal between arms: {', '.join(differing)}", style="yellow"))
-    lines.append(_validity(comparison.validity))
     return Text("\n").join(lines)
-
-
-def _validity(validity: Validity) -> Text:
-    told = Text.assemble("validity: ", (validity.verdict, styles.VALIDITY[validity.verdict]))
-    reasons = validity.reasons
-    for reason in reasons[:_REASONS]:
-        told.append(f"\n  {reason.text}", style="default")
-    if len(reasons) > _REASONS:
-        told.append(f"\n  and {len(reasons) - _REASONS} more, in the report", style="dim")
-    return told

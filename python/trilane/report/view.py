@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from trilane.lab.analysis import looks
 from trilane.lab.model.arm import ENGINE
@@ -13,7 +12,6 @@ from trilane.lab.model.comparison import Comparison, JudgedArm, Ratio, Shown, Su
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.record import SweepValue
 from trilane.lab.model.run import Run
-from trilane.lab.model.validity import Validity
 from trilane.report import formatting
 
 FEW = 4
@@ -55,20 +53,6 @@ def points(lab: LabResult) -> list[Point]:
         )
         for number, point in enumerate(lab.points, start=1)
     ]
-
-
-def answer(headline: str, validity: Validity | None) -> dict[str, Any]:
-    """The answer of a page: the headline, and how far it may be believed, if that is known."""
-    return {
-        "headline": headline,
-        "because": [],
-        "confidence": validity
-        and {
-            "verdict": validity.verdict,
-            "doubts": [{"text": reason.text, "advice": ""} for reason in validity.reasons],
-        },
-        "details": [],
-    }
 
 
 def software(comparison: Comparison, arm: JudgedArm) -> str:

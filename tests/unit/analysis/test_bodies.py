@@ -46,10 +46,13 @@ def test_a_race_over_different_bodies_has_no_winner_and_is_invalid(
     assert made.ranking.winner is None
     assert {row.finding for row in made.ratios} == {"invalid"}
     assert made.validity.verdict == "invalid"
-    assert made.verdict == (
-        "No winner: different bodies are never ranked: HTTP/1.1 read 100 bytes with CRC-32 "
-        "0000000a, HTTP/2 read 2,000 bytes with CRC-32 0000000b."
+    assert made.verdict == "Invalid. No ranking: the arms received different bodies."
+    [doubt] = made.said.confidence.doubts
+    assert doubt.text == (
+        "different bodies are never ranked: HTTP/1.1 read 100 bytes with CRC-32 0000000a, HTTP/2 "
+        "read 2,000 bytes with CRC-32 0000000b"
     )
+    assert doubt.advice == "make the server give every arm the same"
     assert list(comparison_schema.iter_errors(json.loads(msgspec.json.encode(made)))) == []
 
 
@@ -71,7 +74,7 @@ def test_among_many_arms_the_different_ones_are_named() -> None:
         with_runs(seen, lambda s: {"target.body": told(LARGE if s.arm == odd else SMALL)})
     )
     assert {r.finding for r in made.ratios if r.arm == odd} == {"invalid"}
-    assert "different bodies are never ranked" in made.verdict
+    assert "different bodies are never ranked" in made.said.confidence.doubts[0].text
 
 
 def test_a_page_that_changes_with_every_request_can_be_raced() -> None:
@@ -177,7 +180,7 @@ def test_a_run_that_was_given_another_body_is_named() -> None:
         "HTTP/2: 1 of 9 runs read 2,000 bytes with CRC-32 0000000b, "
         "most runs read 100 bytes with CRC-32 0000000a"
     )
-    assert "HTTP/2 won, but suspect" in made.verdict
+    assert made.verdict.startswith("Suspect. HTTP/2 is fastest: ")
 
 
 @pytest.mark.parametrize("statuses", [("200", "204"), ("302", "200")])
@@ -187,9 +190,9 @@ def test_arms_with_different_statuses_are_not_ranked(statuses: tuple[str, str]) 
         races.race({"h1": 5.1, "h2": 1.0}), lambda sample: {"status": {of[sample.arm]: 1000}}
     )
     made = paired.compare(race)
-    assert made.verdict == (
-        f"No winner: different statuses are never ranked: HTTP/1.1 got {of['h1']}, "
-        f"HTTP/2 got {of['h2']}."
+    assert made.verdict == "Invalid. No ranking: the arms received different statuses."
+    assert made.said.confidence.doubts[0].text == (
+        f"different statuses are never ranked: HTTP/1.1 got {of['h1']}, HTTP/2 got {of['h2']}"
     )
     assert made.validity.reasons[0].code == "different_statuses"
     row = next(row for row in made.ledger.rows if row.name == "response status")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from synthetic import labs, races, records
 from synthetic.records import altered, validity, with_runs
 from trilane.lab.analysis import paired
 from trilane.lab.analysis.paired import Observed
+from trilane.lab.experiment.form import Answer
 from trilane.lab.model.contender import Wire
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.measures import RATE, WIRE
@@ -56,21 +58,30 @@ def test_a_comparison_follows_its_schema(
 def test_the_winner_is_named_with_ratio_interval_and_cost() -> None:
     made = paired.compare(races.race(THREE))
     assert made.ranking.winner == "h2"
-    assert made.verdict.startswith("HTTP/2 won: 1.5")
-    assert "95 % interval" in made.verdict
-    assert "µs of client CPU per request" in made.verdict
+    assert re.fullmatch(
+        r"HTTP/2 is fastest: 1\.5\d× HTTP/1\.1 \(1\.5\d–1\.5\d\) "
+        r"and 2\.5\d× HTTP/3 \(2\.4\d–2\.5\d\)\.",
+        made.verdict,
+    )
+    assert [figure.label for figure in made.said.figures] == [
+        "HTTP/2",
+        "HTTP/1.1",
+        "HTTP/3",
+        "HTTP/2 ÷ HTTP/1.1",
+    ]
 
 
 def test_the_baseline_can_win() -> None:
     made = paired.compare(races.race({"h1": 1.0, "h2": 0.8, "h3": 0.4}))
     assert made.ranking.winner == "h1"
-    assert made.verdict.startswith("HTTP/1.1 won: 1.2")
+    assert made.verdict.startswith("HTTP/1.1 is fastest: 1.2")
 
 
 def test_two_equal_leaders_share_no_prize() -> None:
     made = paired.compare(races.race({"h1": 1.0, "h2": 1.5, "h3": 1.5}))
     assert made.ranking.winner is None
-    assert made.verdict.startswith("No winner")
+    assert made.verdict.startswith(("HTTP/2 leads: 1.5", "HTTP/3 leads: 1.5"))
+    assert " cannot be told from it (" in made.verdict
     findings = {r.arm: r.finding for r in made.ratios if r.measure == "requests_per_s"}
     assert findings == {"h2": "higher", "h3": "higher"}
 
@@ -78,13 +89,13 @@ def test_two_equal_leaders_share_no_prize() -> None:
 def test_equal_arms_are_called_equal() -> None:
     made = paired.compare(races.race({"h1": 1.0, "h2": 1.0, "h3": 1.0}, seed=2))
     assert made.ranking.winner is None
-    assert made.verdict.startswith("No difference beyond 5 %")
+    assert made.verdict == "No difference: all 3 arms are within 5 % in requests/s."
 
 
 def test_too_few_blocks_name_no_winner_and_say_how_many_would() -> None:
     made = paired.compare(races.race(THREE, blocks=5))
     assert made.ranking.winner is None
-    assert "5 blocks cannot show one, it takes 6" in made.verdict
+    assert made.verdict == "No answer yet: 5 blocks cannot show a difference; it takes 6."
 
 
 def test_the_table_and_the_headline_are_one_family() -> None:
@@ -126,13 +137,12 @@ def test_what_is_undecided_says_how_many_more_blocks_would_decide() -> None:
     more = pair.more_blocks
     assert more is not None
     assert more > 1
-    assert f"about {more:,} more blocks would decide" in made.verdict
+    assert made.verdict.endswith(f"; some {more:,} more blocks might.")
 
 
 def test_a_saturated_client_is_never_sold_as_a_property_of_the_server() -> None:
     made = paired.compare(races.race(THREE, busy=0.99))
-    assert made.verdict.startswith("Client-bound: ")
-    assert "won" not in made.verdict
+    assert made.verdict.startswith("With this client as the limit, HTTP/2 is fastest: ")
     assert made.arms[0].load.bound == "client"
 
 
@@ -181,22 +191,24 @@ def test_an_unfinished_block_is_left_out() -> None:
 
 def test_nothing_measured_is_nothing_claimed() -> None:
     made = paired.compare(dataclasses.replace(races.race(THREE), samples=[]))
-    assert made.verdict == "No verdict: no block was completed."
+    assert made.verdict == "No answer: no block was completed."
     assert {row.finding for row in made.ratios} == {"undecided"}
 
 
 def test_a_single_arm_that_is_invalid_says_why() -> None:
     bad = records.run("h2", verdict="invalid", reasons=("no response ended within 0.2 s",))
     made = paired.compare(with_run(races.race({"h2": 1.0}), "h2", run=bad))
-    assert made.verdict.startswith("HTTP/2 ran alone and invalid: no response ended within 0.2 s")
-    assert "Reason(" not in made.verdict
+    assert made.verdict == "Invalid. No result: HTTP/2 ran invalid."
+    [doubt] = made.said.confidence.doubts
+    assert doubt.text.startswith("HTTP/2: no response ended within 0.2 s")
 
 
 def test_a_single_arm_is_reported_without_comparison() -> None:
     made = paired.compare(races.race({"h2": 1.0}))
     assert made.ratios == []
     assert made.ranking.winner is None
-    assert "nothing else was asked for" in made.verdict
+    assert made.verdict.startswith("HTTP/2 reached ")
+    assert made.verdict.endswith("); nothing else was asked.")
 
 
 def test_a_missing_quantile_leaves_its_cells_empty() -> None:
@@ -364,9 +376,9 @@ def test_a_difference_that_arms_have_to_themselves_is_not_claimed() -> None:
     made = paired.compare(race)
     assert made.ranking.winner is None
     assert made.ranking.pairs[0].vetoed
-    assert made.verdict.startswith("No winner: HTTP/2 at 1.1")
-    assert "no farther from it than the second run of these arms was from their first (0.85×)" in (
-        made.verdict
+    assert made.said.headline == (
+        "No difference between HTTP/2 and HTTP/1.1 was shown: 1.10× is within what arms differ "
+        "from themselves."
     )
     assert [reason.code for reason in made.validity.reasons] == ["differs_from_itself"]
 
@@ -413,10 +425,10 @@ def test_a_busy_machine_makes_a_race_suspect() -> None:
     assert reason.text == "other programs took 40 % of this machine's CPU (1 of 9 runs)"
     assert reason.numbers == {"busy_percent": 40.0, "runs": 1, "of_runs": 9}
     assert made.ranking.winner == "h2"
-    assert made.verdict.startswith("HTTP/2 won, but suspect: 1.5")
-    assert made.verdict.endswith(
-        "; suspect because of HTTP/2: other programs took 40 % of this machine's CPU (1 of 9 runs)."
-    )
+    assert made.verdict.startswith("Suspect. HTTP/2 is fastest: 1.5")
+    [doubt] = made.said.confidence.doubts
+    assert doubt.text == f"HTTP/2: {reason.text}"
+    assert doubt.advice == reason.advice == "stop other programs, or use a machine of your own"
 
 
 def suspected(seen: Observed) -> Observed:
@@ -427,11 +439,13 @@ def suspected(seen: Observed) -> Observed:
 def test_a_suspect_comparison_of_many_arms_says_so_in_its_sentence() -> None:
     arms = labs.matrix(6)
     times = {arm.name: 1.0 + place for place, arm in enumerate(arms)}
-    verdict = paired.compare(suspected(labs.observed(arms, times, blocks=8))).verdict
-    assert "5 of 5 arms trail" in verdict
-    assert verdict.endswith(
-        "; suspect because of requests, HTTP/1.1, serial: steal (10 of 10 runs) and 5 more reasons."
+    made = paired.compare(suspected(labs.observed(arms, times, blocks=8)))
+    assert made.verdict == (
+        "Suspect. 5 of 5 arms are slower than requests, HTTP/1.1, none the reverse."
     )
+    # What is said of all arms is said once.
+    [doubt] = made.said.confidence.doubts
+    assert doubt.text == "requests, HTTP/1.1, serial: steal (10 of 10 runs); 5 more arms alike"
 
 
 def test_what_is_found_beside_an_invalid_arm_is_suspect_as_well() -> None:
@@ -447,21 +461,25 @@ def test_what_is_found_beside_an_invalid_arm_is_suspect_as_well() -> None:
         )
     )
     assert made.validity.verdict == "invalid"
-    assert made.verdict.startswith("No winner: HTTP/3 ran invalid and cannot be ranked; HTTP/2 is ")
-    assert "; suspect because of HTTP/1.1: steal (" in made.verdict
-    # Where nothing is claimed nothing is suspect.
+    assert made.verdict.startswith("Suspect. HTTP/2 leads: 1.5")
+    assert made.verdict.endswith("); HTTP/3 ran invalid.")
+    broken, stolen = made.said.confidence.doubts
+    assert broken.text.startswith("HTTP/3: broken (")
+    assert stolen.text.startswith("HTTP/1.1: steal (")
+    assert stolen.text.endswith("; HTTP/2 alike")
     nothing = paired.compare(
         with_runs(races.race(THREE), lambda _: {"validity": validity("x", verdict="invalid")})
     )
-    assert "suspect" not in nothing.verdict
+    assert nothing.verdict == "Invalid. No ranking: HTTP/1.1, HTTP/2 and HTTP/3 ran invalid."
 
 
 def test_a_suspect_winner_is_called_suspect_wherever_the_sentence_is_shown() -> None:
     made = paired.compare(suspected(races.race(THREE, histogram=True)))
     console = Console(width=200, record=True, file=io.StringIO())
     terminal.show(LabResult.of_race(made), console)
-    assert "HTTP/2 won, but suspect: " in console.export_text()
-    assert "<h1>HTTP/2 won, but suspect: " in html.render(LabResult.of_race(made))
+    assert "! Suspect. HTTP/2 is fastest: " in console.export_text()
+    page = html.render(LabResult.of_race(made))
+    assert re.search(r'<b class="badge suspect">suspect</b>\s*<h1>HTTP/2 is fastest: ', page)
 
 
 def announcing(race: Observed, *pairs: tuple[str, str]) -> Observed:
@@ -470,12 +488,12 @@ def announcing(race: Observed, *pairs: tuple[str, str]) -> Observed:
 
 def test_what_was_announced_is_answered_in_the_sentence() -> None:
     race = races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, blocks=10)
-    made = paired.compare(announcing(race, ("h3", "h2")))
+    asked = Answer(compare="version within client")
+    made = paired.compare(dataclasses.replace(announcing(race, ("h3", "h2")), answer=asked))
     [question] = made.announced
     assert question.name == "version within client"
     assert [(row.arm, row.to) for row in question.pairs] == [("h3", "h2")] * len(made.measures)
-    assert "; version within client: HTTP/3 is at 0.40× (95 % interval " in made.verdict
-    assert made.verdict.endswith(") of HTTP/2.")
+    assert made.verdict.startswith("HTTP/3 is slower than HTTP/2: 0.40× the requests/s (0.")
     whole = paired.compare(race)
     assert whole.announced == []
     assert made.ratios == whole.ratios
@@ -484,9 +502,9 @@ def test_what_was_announced_is_answered_in_the_sentence() -> None:
 def test_many_pairs_of_a_question_are_counted_and_the_farthest_is_told() -> None:
     race = races.race({"h1": 1.0, "h2": 1.5, "h3": 1.0}, blocks=10, noise=0.005)
     asked = announcing(race, ("h2", "h1"), ("h3", "h1"), ("h3", "h2"))
-    said = paired.compare(asked).verdict
-    assert "; version within client: 2 of 3 pairs differ in requests/s, most HTTP/" in said
-    assert said.endswith(", 1 show no difference beyond 5 %.")
+    answer = Answer(compare="version within client")
+    said = paired.compare(dataclasses.replace(asked, answer=answer)).verdict
+    assert re.match(r"2 of 3 pairs differ, most HTTP/\d(\.1)? is (faster|slower) than HTTP/", said)
 
 
 def test_a_question_is_a_family_of_its_own() -> None:
@@ -507,7 +525,7 @@ def test_arms_of_different_bodies_or_invalid_runs_answer_nothing() -> None:
     bad = records.run("h2", verdict="invalid", reasons=("3.1 % of responses failed",))
     made = paired.compare(announcing(with_run(race, "h2", run=bad), ("h2", "h1")))
     assert {row.finding for row in made.announced[0].pairs} == {"invalid"}
-    assert " of HTTP/1.1, invalid." in made.verdict
+    assert "HTTP/2 ran invalid" in made.verdict
 
 
 def test_bodies_that_may_differ_are_compared() -> None:

@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from repository import DOCS
 from synthetic import records
 from synthetic.records import altered
 from trilane.lab.clients import syscalls
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.model import measures
 from trilane.lab.model.contender import Content
-
-
-def test_the_document_defines_every_measure() -> None:
-    rows = re.findall(
-        r"^\| `(.+)` \|(.+)\|$", (DOCS / "measures.md").read_text("utf-8"), re.MULTILINE
-    )
-    told = {name: [cell.strip() for cell in rest.split("|")] for name, rest in rows}
-    assert list(told) == [measure.name for measure in measures.MEASURES]
-    for measure in measures.MEASURES:
-        label, unit, better, definition = told[measure.name]
-        assert (label, unit, better) == (measure.label, measure.unit, measure.better)
-        assert definition
 
 
 def test_cpu_per_gib_counts_what_was_sent_and_received() -> None:

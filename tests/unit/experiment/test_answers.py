@@ -1,4 +1,4 @@
-"""The verdict of an experiment opens with the answer of its own question: FINDINGS T10."""
+"""The headline of an experiment is the answer of its own question: FINDINGS T10."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ import pytest
 from synthetic.experiments import sample
 from synthetic.records import run
 from trilane.lab import Answer, BadExperiment, Experiment
-from trilane.lab.analysis import findings, verdict
+from trilane.lab.analysis import findings
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.paired import Observed
 from trilane.lab.blocks import shuffled
 from trilane.lab.experiment import experiment_file, places
 from trilane.lab.experiment.form import Form
 from trilane.lab.experiment.workload import ArmSpec
+from trilane.lab.model.answer import MOST_WORDS
 from trilane.lab.model.arm import Arm
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.measures import BY_NAME
@@ -135,7 +136,7 @@ def few(form: Form) -> Form:
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
-def test_the_verdict_opens_with_the_question_of_the_form(name: str, form: str) -> None:
+def test_the_headline_answers_the_question_of_the_form(name: str, form: str) -> None:
     experiment = experiment_file.read(FILES[name])
     made = experiment.forms[form]
     assert made.quickened().answer == made.answer
@@ -144,18 +145,52 @@ def test_the_verdict_opens_with_the_question_of_the_form(name: str, form: str) -
         several = len(made.arms) > 2 and (made.compare or made.pairs or made.published)
         assert not several or (name, form) in OF_ALL_ARMS
         return
-    said = judged(experiment, few(made)).verdict
-    arms = {arm.name: arm.title for arm in made.arms}
-    if len(made.arms) == 2 and (made.sweep is None or made.sweep.key != "network"):
-        # Of two arms the comparison of all is the answer.
-        opening = ".* won: "
-    elif made.answer.pair is not None:
-        arm, to = (re.escape(arms[name]) for name in made.answer.pair)
-        opening = f"{arm} (is at [^;.]*.[^;]* of|was better than) {to} in "
-    else:
-        opening = f"{made.answer.compare or BY_NAME[made.answer.measure or ''].label}: "
-    at = "(At [^:]*: )?" if made.sweep is not None else ""
-    assert re.match(at + opening, said, re.IGNORECASE), said
+    asked = judged(experiment, few(made)).said
+    assert _names_the_pair(made, asked.headline), asked.headline
+
+
+def _names_the_pair(form: Form, said: str) -> bool:
+    """Whether the headline is about what the form asks, whose numbers all differ."""
+    answer, rank = form.answer, BY_NAME[form.rank]
+    assert answer is not None
+    if answer.measure is not None:
+        label = BY_NAME[answer.measure].label
+        return said.lower().startswith(f"{label.lower()}: ")
+    if isinstance(answer.compare, str):
+        return " pairs differ, most " in said or _told(rank.label, said)
+    titles = {arm.name: arm.title.split(", ") for arm in form.arms}
+    assert answer.pair is not None
+    arm, to = (titles[name] for name in answer.pair)
+    telling = [part for part in (*arm, *to) if (part in arm) != (part in to)]
+    return all(part in said for part in telling)
+
+
+def _told(label: str, said: str) -> bool:
+    return label in said and re.search(r": 1\.\d\d× ", said) is not None
+
+
+WAYS: dict[str, Numbers] = {
+    "different": steps,
+    "equal": lambda _arm, _block: 1.0,
+    "undecided": lambda arm, block: 1.0 + 0.1 * (arm % 3) * (-1) ** block,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_a_headline_has_at_most_twenty_words(name: str, form: str, way: str) -> None:
+    experiment = experiment_file.read(FILES[name])
+    said = judged(experiment, at_two_values(experiment.forms[form]), WAYS[way]).said
+    assert 3 <= len(said.headline.split()) <= MOST_WORDS, said.headline
+    # Two equal arms have no cause.
+    assert way == "different" or said.because == []
+
+
+def at_two_values(form: Form) -> Form:
+    if form.sweep is None:
+        return form
+    sweep = dataclasses.replace(form.sweep, values=form.sweep.values[:2])
+    return dataclasses.replace(form, sweep=sweep)
 
 
 def first_request(numbers: Numbers) -> str:
@@ -163,34 +198,25 @@ def first_request(numbers: Numbers) -> str:
     return judged(experiment, experiment.forms["published"], numbers).verdict
 
 
-def test_side_comparisons_follow_the_answer() -> None:
-    answer, side = first_request(steps).split(verdict.BESIDE)
-    assert answer.startswith("hyper, HTTP/2, bare is at 1.20× (95 % interval ")
-    assert answer.endswith(") of http.client, HTTP/1.1, bare in elapsed time. ")
-    assert "hyper, HTTP/2, bare is at" not in side
+def test_what_both_arms_of_a_pair_are_is_said_once() -> None:
+    assert re.fullmatch(
+        r"bare: hyper, HTTP/2 is slower than http\.client, HTTP/1\.1: 1\.20× the elapsed time "
+        r"\(1\.\d\d–1\.\d\d\)\.",
+        first_request(steps),
+    )
 
 
 def test_no_difference_is_an_answer_too() -> None:
     said = first_request(lambda _arm, _block: 1.0)
-    assert said.startswith("No difference beyond 5 % in elapsed time: hyper, HTTP/2, bare is at ")
+    assert said.startswith(
+        "bare: no difference: hyper, HTTP/2 and http.client, HTTP/1.1 are within 5 %"
+    )
 
 
-def test_what_is_undecided_says_so_first() -> None:
+def test_what_is_undecided_says_so() -> None:
     said = first_request(lambda arm, block: 1.0 + 0.1 * arm * (-1) ** block)
-    pair = "hyper, HTTP/2, bare differs from http.client, HTTP/1.1, bare"
-    assert said.startswith(f"Undecided whether {pair} in elapsed time (0.9")
-
-
-def test_answers_at_all_values_stand_before_everything_else() -> None:
-    experiment = experiment_file.read(FILES["handshake"])
-    form = experiment.forms["fair"].only(["h2", "h3", "h3-resumed"])
-    assert form.sweep is not None
-    values = form.sweep.values[:2]
-    form = dataclasses.replace(form, sweep=dataclasses.replace(form.sweep, values=values))
-    said = judged(experiment, form).verdict
-    answers, _, others = said.partition(verdict.BESIDE)
-    assert answers.count("HTTP/3, new is at") == 2
-    assert others.count(verdict.BESIDE) == 1
+    pair = "hyper, HTTP/2 and http.client, HTTP/1.1"
+    assert said.startswith(f"bare: no difference between {pair} was shown")
 
 
 @pytest.mark.parametrize(

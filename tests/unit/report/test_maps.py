@@ -15,13 +15,11 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from synthetic import labs
-from trilane.lab.analysis import findings
-from trilane.lab.experiment.form import Form
-from trilane.lab.experiment.workload import Workload
+from trilane.lab.analysis import headline
+from trilane.lab.experiment.form import Answer
 from trilane.lab.model.arm import Arm
 from trilane.lab.model.comparison import Announced
 from trilane.lab.model.lab import LabResult, SweepKey, Swept
-from trilane.lab.model.validity import Reason, Validity
 from trilane.report import charts, html, maps, pages, tables, terminal
 from trilane.report.charts.heat import legend_ticks
 
@@ -126,21 +124,12 @@ def test_what_was_ended_before_its_first_block_is_shown(key: SweepKey | None) ->
 
 
 def test_networks_without_a_block_are_not_among_those_compared() -> None:
-    work = Workload(count=1)
-    form = Form(
-        name="fair",
-        baseline="h1",
-        rank="elapsed_s",
-        measures=("elapsed_s",),
-        workload=work,
-        arms=tuple(work.arm("engine", name, "load", name=name) for name in ("h1", "h2")),
-    )
     (whole, *_) = [point.comparison for point in networks().points]
     (nothing, *_) = [point.comparison for point in ended_at_once("network").points]
-    assert findings.over_networks(form, [nothing]) == "No verdict: no block was completed."
-    said = findings.over_networks(form, [whole, nothing])
-    assert " of 1 network" in said
-    assert said.endswith(" No block was completed on 1 of 2.")
+    asked = Answer(compare=("h2", "h1"))
+    none = "No answer: no block was completed."
+    assert headline.over_points(asked, "h1", [nothing], "networks") == none
+    assert " of 1 networks" in headline.over_points(asked, "h1", [whole, nothing], "networks")
 
 
 @pytest.mark.parametrize("lab", [labs.strategies(), labs.bookstore(6)])
@@ -204,33 +193,24 @@ def test_ticks_of_a_legend_have_room(most: float) -> None:
         assert right - left >= (one + other) / 2
 
 
-def test_the_verdict_counts_the_networks_on_which_each_arm_was_better() -> None:
+def test_the_headline_counts_the_networks_on_which_an_arm_was_better() -> None:
     points = [point.comparison for point in networks("rtt=1ms,loss=0%").points]
-    workload = Workload(paths=("/",), count=10)
-    form = Form(
-        name="fair",
-        baseline="h1",
-        rank=points[0].measures[0].name,
-        measures=(points[0].measures[0].name,),
-        workload=workload,
-        arms=tuple(
-            workload.arm("engine", name, "load", name=name, title=name.upper())
-            for name in ("h1", "h2", "h3")
-        ),
-    )
     label = points[0].measures[0].label
-    assert findings.over_networks(form, points) == (
-        f"H2 was better than H1 in {label} on 1 of 3 networks, worse on 2. "
-        f"H3 was better than H1 in {label} on 2 of 3 networks, worse on 1."
+
+    def said(asked: Answer | None) -> str:
+        return headline.over_points(asked, "h1", points, "networks")
+
+    assert said(Answer(compare=("h2", "h1"))) == (
+        f"H2 beats H1 in {label} on 1 of 3 networks, loses on 2."
     )
-    reason = Reason(code="steal", verdict="suspect", text="HTTP/2: steal (1 of 8 runs)")
-    doubted = replace(points[1], validity=Validity.of([reason]))
-    assert findings.over_networks(form, [points[0], doubted, points[2]]).endswith(
-        " Suspect on 1 of 3 networks, first because of HTTP/2: steal (1 of 8 runs)."
+    assert said(Answer(compare=("h3", "h1"))) == (
+        f"H3 beats H1 in {label} on 2 of 3 networks, loses on 1."
     )
+    # Of several arms without a question of its own: who leads where.
+    assert said(None).endswith(" of 3 networks, H1 on 1.")
 
 
-def test_a_verdict_over_networks_is_that_of_the_map() -> None:
+def test_the_headline_over_networks_is_that_of_the_map() -> None:
     """What was announced may be decided where all arms beside the baseline are not."""
     (point, *_) = networks().points
     made = point.comparison
@@ -242,16 +222,5 @@ def test_a_verdict_over_networks_is_that_of_the_map() -> None:
             Announced(name="arm against arm", pairs=[replace(row, finding=made.measures[0].better)])
         ],
     )
-    workload = Workload(paths=("/",), count=10)
-    form = Form(
-        name="fair",
-        baseline="h1",
-        rank=made.measures[0].name,
-        measures=(made.measures[0].name,),
-        workload=workload,
-        arms=tuple(workload.arm("engine", name, "load", name=name) for name in ("h1", "h2", "h3")),
-        pairs=(("h2", "h1"), ("h3", "h1")),
-    )
-    first, second = findings.over_networks(form, [made]).split(". ")
-    assert first.endswith("on 1 of 1 network")
-    assert second.endswith("on 0 of 1 network, invalid on 1.")
+    said = headline.over_points(Answer(compare=("h2", "h1")), "h1", [made], "networks")
+    assert said.startswith(f"H2 beats H1 in {made.measures[0].label} on 1 of 1 networks")

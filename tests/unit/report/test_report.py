@@ -11,6 +11,7 @@ from rich.console import Console
 from synthetic import races, records
 from synthetic.records import altered, validity, with_runs
 from trilane.lab.analysis import paired
+from trilane.lab.model.answer import Answer
 from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.lab import LabResult
 from trilane.report import distribution, formatting, html, terminal
@@ -39,9 +40,9 @@ def evil() -> Comparison:
     return paired.compare(with_runs(races.race(THREE, histogram=True), lambda _: changes))
 
 
-def test_the_terminal_shows_the_verdict_first(three: Comparison) -> None:
+def test_the_terminal_shows_the_answer_first(three: Comparison) -> None:
     lines = printed(three, 200).splitlines()
-    assert lines[0] == three.verdict
+    assert lines[0] == f"✓ {three.said.headline}"
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
@@ -94,7 +95,8 @@ def test_the_page_loads_nothing(three: Comparison) -> None:
 
 def test_a_page_answers_first(three: Comparison) -> None:
     """Headline, bars with the deciding measure first, what speaks against it, then all the rest."""
-    lab = LabResult.of_race(altered(three, {"validity": DOUBTED}))
+    doubted = Answer.of_sentence(three.verdict, DOUBTED)
+    lab = LabResult.of_race(altered(three, {"answer": doubted, "validity": DOUBTED}))
     page = html.render(lab)
     assert f"<title>{three.verdict}</title>" in page
     order = [
@@ -117,7 +119,7 @@ def test_a_page_is_light(three: Comparison) -> None:
 
 def test_the_page_holds_verdict_ledger_and_command(three: Comparison) -> None:
     page = html.render(LabResult.of_race(three))
-    assert "<h1>HTTP/2 won: 1.5" in page
+    assert "HTTP/2 is fastest: 1.5" in page
     assert "trilane race --seed 1" in page
     assert 'class="differs"><th scope="row">ALPN' in page
     for chart in (
@@ -133,9 +135,9 @@ def test_the_page_holds_verdict_ledger_and_command(three: Comparison) -> None:
 
 def test_a_page_of_one_arm_and_no_block_is_still_a_page() -> None:
     race = races.race({"h1": 1.0}, blocks=1, histogram=True)
-    assert "<h1>HTTP/1.1 reached" in html.render(LabResult.of_race(paired.compare(race)))
+    assert "HTTP/1.1 reached" in html.render(LabResult.of_race(paired.compare(race)))
     empty = races.race(THREE, samples=[])
-    assert "No verdict" in html.render(LabResult.of_race(paired.compare(empty)))
+    assert "No answer" in html.render(LabResult.of_race(paired.compare(empty)))
 
 
 def test_quantiles_stop_where_samples_run_out() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ import pytest
 from synthetic import searches
 from synthetic.runs import run
 from trilane.cli import app
+from trilane.lab.model.answer import Answer
 from trilane.lab.model.run import Run
 from trilane.lab.model.search import Search
+from trilane.lab.model.validity import Reason
 from trilane.lab.storage import singles
 from trilane.lab.storage.store import write_json
 from trilane.report import single
@@ -157,7 +159,7 @@ def test_a_page_is_called_by_what_came_of_it() -> None:
     for of in (made(), search()):
         page = single.render(of)
         title = page[page.index("<title>") + len("<title>") : page.index("</title>")]
-        assert title == single.headline(of)
+        assert title == single.answer(of).headline
         assert f"<h1>{title}</h1>" in page
 
 
@@ -172,6 +174,53 @@ def test_the_numbers_that_matter_stand_above_the_charts() -> None:
         ("client CPU per request", "14.0 µs"),
     ]
     assert page.index('class="tiles"') < page.index('id="chart-')
+
+
+ANSWER = {
+    "headline": "50,000 requests/s, p50 1.2 ms, p99 2.2 ms, 0 failed; this client was the limit",
+    "because": ["This client was the limit: a worker was 97 % busy."],
+    "confidence": {
+        "verdict": "suspect",
+        "doubts": [
+            {
+                "code": "worker_busy",
+                "verdict": "suspect",
+                "text": "a worker was 97 % busy",
+                "advice": f"use more threads with -t {EVIL}",
+            }
+        ],
+    },
+    "figures": [{"label": "requests/s", "measure": "requests_per_s", "value": 5e4, "unit": "1/s"}],
+    "details": ["failed 0 requests, allowed ≤ 0 requests"],
+}
+
+
+@pytest.mark.parametrize("of", [made, search], ids=["run", "search"])
+def test_a_page_begins_with_its_answer(of: Callable[[], Run | Search]) -> None:
+    answer = msgspec.convert(ANSWER, Answer)
+    page = single.render(msgspec.structs.replace(of(), answer=answer))
+    assert f"<title>{answer.headline}</title>" in page
+    places = [
+        page.index(text)
+        for text in (
+            '<b class="badge suspect">suspect</b>',
+            f"<h1>{answer.headline}</h1>",
+            f'<p class="because">{answer.because[0]}</p>',
+            "a worker was 97 % busy <span",
+            "use more threads with -t",
+            answer.details[0],
+            'id="charts"',
+        )
+    ]
+    assert places == sorted(places)
+    assert EVIL not in page
+
+
+def test_a_run_that_the_lab_judged_anew_has_no_answer_of_before() -> None:
+    run = msgspec.structs.replace(made(), answer=msgspec.convert(ANSWER, Answer))
+    judged = run.doubted(Reason(code="version", verdict="invalid", text="over HTTP/1.1"))
+    assert judged.answer is None
+    assert single.answer(judged).confidence.verdict == "invalid"
 
 
 def test_a_long_run_is_drawn_by_fewer_points() -> None:

@@ -116,6 +116,27 @@ def test_nothing_to_show_is_an_error_with_a_way_out(trilane: Trilane, tmp_path: 
     assert "trilane race" in err
 
 
+def test_interrupted_runs_are_left_out_unless_asked_for(trilane: Trilane, tmp_path: Path) -> None:
+    folders.race(tmp_path, "20261116-100000", FACTORS)
+    folders.race(tmp_path, "20261117-100000", FACTORS, seed=2, status="interrupted")
+    folders.lab(tmp_path, "20261118-100000", FACTORS, status="interrupted")
+
+    def dates(*asked: str) -> tuple[set[str], str]:
+        code, out, err = trilane(*asked, at=tmp_path)
+        assert code == 0
+        return set(re.findall(r"2026-11-\d\d", out)), err
+
+    assert dates("race") == (
+        {"2026-11-16"},
+        "left out: 1 interrupted run (--interrupted includes them)\n",
+    )
+    assert dates("race", "--interrupted") == ({"2026-11-16", "2026-11-17"}, "")
+    code, out, err = trilane("bookstore", at=tmp_path)
+    assert (code, out) == (1, "")
+    assert "every run of bookstore was interrupted: --interrupted includes them" in err
+    assert dates("bookstore", "--interrupted") == ({"2026-11-18"}, "")
+
+
 def test_a_report_needs_a_folder(trilane: Trilane) -> None:
     code, _, err = trilane("race", "--report", "/nowhere/x.html")
     assert code == 2

@@ -333,7 +333,7 @@ def test_json_has_what_was_removed_and_what_was_not(runs: Runs, state: Path) -> 
         ("prune", "--max-size", "0"),
         ("prune", "--max-size", "1x"),
         ("rm",),
-        ("show",),
+        ("remove",),
     ],
 )
 def test_wrong_use_removes_nothing(arguments: tuple[str, ...], runs: Runs, state: Path) -> None:

@@ -35,7 +35,7 @@ def test_all_runs_are_listed(
     head, *rows, total = capsys.readouterr().out.splitlines()
     assert head.split() == ["run", "status", "size", "machine", "verdict"]
     race, lab = (next(row for row in rows if name in row) for name in ("-race ", "-bookstore-fair"))
-    assert "HTTP/2 won" in race
+    assert "HTTP/2 is faster than" in race
     assert " broken " in lab
     assert total.startswith("2 runs, ")
 
@@ -48,6 +48,34 @@ def test_json_has_the_size_of_each(state: Path, capsys: pytest.CaptureFixture[st
     assert (race["status"], race["experiment"]) == ("complete", "race")
     assert race["size_bytes"] == removal.size_bytes(state / "runs" / race["folder"]) > 0
     assert (lab["status"], "arms" in lab) == ("broken", False)
+
+
+@pytest.mark.parametrize("flags", [(), ("--format", "json")])
+def test_without_a_command_runs_are_listed(
+    flags: tuple[str, ...], state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--state", str(state), *flags]
+    assert command(["runs", "list", *asked]) == 0
+    listed = capsys.readouterr().out
+    assert command(["runs", *asked]) == 0
+    assert capsys.readouterr().out == listed
+
+
+def test_a_flag_before_a_command_is_not_lost(
+    state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(["runs", "--state", str(state), "prune", "--keep", "0"]) == 2
+    told = capsys.readouterr().err
+    assert "flags stand behind the command: trilane runs prune" in told
+    assert "try: trilane runs prune --help" in told
+
+
+def test_a_run_is_shown_as_report_shows_it(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["20261116", "--state", str(state), "--format", "markdown"]
+    assert command(["report", *asked]) == 0
+    shown = capsys.readouterr().out
+    assert command(["runs", "show", *asked]) == 0
+    assert capsys.readouterr().out == shown
 
 
 def row(folder: str, *, quick: bool, verdict: str) -> RunSummary:

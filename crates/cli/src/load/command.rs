@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
 use trilane_engine::{
     Arrivals, Control, Gate, Options, Outcome, Plan, PlanError, SecondOut, Verdict,
 };
 
 use super::LoadArgs;
 use super::values::Format;
+use crate::answer::{Answer, Answered};
 use crate::cluster::{self, Members, Mode};
 use crate::grpc;
 use crate::interrupt::Interrupt;
@@ -170,12 +172,19 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
             "warning: -k: no certificate was verified: whoever is between could read and change all of it",
         );
     }
+    let answer = Answer::of_run(&outcome, &arguments.fail_if);
+    let answered = Answered {
+        result: &outcome,
+        answer: &answer,
+    };
     let percentiles = arguments.hgrm.as_deref();
     let written = [
-        print(arguments, &outcome),
+        print(arguments, &answered, || {
+            report::text(&outcome, &answer, arguments.layout())
+        }),
         percentiles.map_or(Ok(()), |file| write_percentiles(&outcome, file)),
         lines.map_or(Ok(()), Lines::finish),
-        page.map_or(Ok(()), |page| page.write(&outcome)),
+        page.map_or(Ok(()), |page| page.write(&answered)),
     ];
     let errors: Vec<_> = written.into_iter().filter_map(Result::err).collect();
     // A collector that is slow keeps no result back.
@@ -268,14 +277,16 @@ fn search(arguments: &LoadArgs, options: &Options, page: Option<&Page<'_>>) -> u
             return FAILED;
         }
     };
-    let text = match arguments.format {
-        Format::Text => Ok(searched.text()),
-        Format::Json => serde_json::to_string(&searched)
-            .map_err(|error| format!("the result cannot be written as JSON: {error}")),
+    let answer = searched.answer();
+    let answered = Answered {
+        result: &searched,
+        answer: &answer,
     };
     let written = [
-        text.and_then(|text| write_result(text, arguments.output.as_deref())),
-        page.map_or(Ok(()), |page| page.write(&searched)),
+        print(arguments, &answered, || {
+            searched.text(&answer, arguments.layout())
+        }),
+        page.map_or(Ok(()), |page| page.write(&answered)),
     ];
     let errors: Vec<_> = written.into_iter().filter_map(Result::err).collect();
     if !errors.is_empty() {
@@ -285,10 +296,14 @@ fn search(arguments: &LoadArgs, options: &Options, page: Option<&Page<'_>>) -> u
     searched.code()
 }
 
-fn print(arguments: &LoadArgs, outcome: &Outcome) -> Result<(), String> {
+fn print(
+    arguments: &LoadArgs,
+    result: &impl Serialize,
+    report: impl FnOnce() -> String,
+) -> Result<(), String> {
     let text = match arguments.format {
-        Format::Text => report::text(outcome),
-        Format::Json => serde_json::to_string(outcome)
+        Format::Text => report(),
+        Format::Json => serde_json::to_string(result)
             .map_err(|error| format!("the result cannot be written as JSON: {error}"))?,
     };
     write_result(text, arguments.output.as_deref())
@@ -309,7 +324,14 @@ fn conclude(arguments: &LoadArgs, outcome: &Outcome) -> u8 {
         BREACHED
     } else if outcome.validity.verdict == Verdict::Invalid {
         if let Some(reason) = outcome.validity.reasons.first() {
-            complain(format!("the measurement is invalid: {}", reason.text));
+            let advice = match reason.advice.as_str() {
+                "" => String::new(),
+                advice => format!(": {advice}"),
+            };
+            complain(format!(
+                "the measurement is invalid: {}{advice}",
+                reason.text
+            ));
         }
         INVALID
     } else {

@@ -143,7 +143,7 @@ impl LoadArgs {
             cpus: self.cpus.clone().map_or_else(Vec::new, |cpus| cpus.0),
             server_pids: self.server_pids.clone(),
             in_turn: self.in_turn,
-            slowest: self.slowest,
+            slowest: self.slowest.unwrap_or(5),
             stream_window: self.stream_window,
             connection_window: self.connection_window,
             max_frame_size: self.max_frame_size,

@@ -11,7 +11,7 @@ pub(super) fn counts(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let counts = &outcome.connections;
     write!(
         out,
-        "\nConnections  {} of {} attempts established; open: {} at the start, {} at the end",
+        "Connections  {} of {} attempts established; open: {} at the start, {} at the end",
         counts.established, counts.attempted, counts.open_at_start, counts.open_at_end
     )?;
     for (what, by_kind) in [("failed", &counts.failed), ("lost", &counts.lost)] {
@@ -41,7 +41,7 @@ pub(super) fn phases(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     };
     writeln!(
         out,
-        "\nPhases (set-up: {in_latency}; at most {} at a time)",
+        "Phases (set-up: {in_latency}; at most {} at a time)",
         outcome.connections.handshakes_at_most
     )?;
     let (cold, warm) = (&phases.cold, &phases.warm);

@@ -12,7 +12,7 @@ pub(super) fn events(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     };
     writeln!(
         out,
-        "\nEvents       {} received ({}), {:.2} events/s",
+        "Events       {} received ({}), {:.2} events/s",
         events.received, events.format, events.events_per_s
     )?;
     let first = match &events.first_event {
@@ -54,7 +54,7 @@ pub(super) fn sessions(out: &mut String, outcome: &Outcome) -> std::fmt::Result 
     );
     writeln!(
         out,
-        "\nWebSocket    {}, {count} a session; the rates and latencies above are of sessions",
+        "WebSocket    {}, {count} a session; the rates and latencies above are of sessions",
         socket.mode
     )?;
     writeln!(
@@ -82,7 +82,7 @@ pub(super) fn sessions(out: &mut String, outcome: &Outcome) -> std::fmt::Result 
     Ok(())
 }
 
-pub(super) fn calls(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+pub(super) fn calls(out: &mut String, outcome: &Outcome, verbose: bool) -> std::fmt::Result {
     let Some(grpc) = &outcome.grpc else {
         return Ok(());
     };
@@ -98,7 +98,7 @@ pub(super) fn calls(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     };
     writeln!(
         out,
-        "\n{:<13}{} ({}){}, described by {}",
+        "{:<13}{} ({}){}, described by {}",
         match grpc.protocol {
             "grpc-web" => "gRPC-Web",
             "connect" => "Connect",
@@ -191,6 +191,7 @@ pub(super) fn calls(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         )?;
     }
     match &grpc.codec {
+        None if !verbose => Ok(()),
         None => writeln!(
             out,
             "  mode wire: encoded once, responses counted by their frames"

@@ -11,7 +11,7 @@ pub(super) fn origins(out: &mut String, outcome: &Outcome) -> Result {
     let Some(origins) = &outcome.origins else {
         return Ok(());
     };
-    writeln!(out, "\nOrigins      service time of what was sent to each")?;
+    writeln!(out, "Origins      service time of what was sent to each")?;
     let names: Vec<_> = origins.iter().map(|each| printable(&each.origin)).collect();
     let width = names.iter().map(|name| name.chars().count()).max();
     let width = width.unwrap_or(0).max(6);

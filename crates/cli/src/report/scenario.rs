@@ -16,7 +16,7 @@ pub(super) fn scenario(out: &mut String, outcome: &Outcome) -> Result {
     };
     writeln!(
         out,
-        "\nScenario     {}: {:.2} iterations/s",
+        "Scenario     {}: {:.2} iterations/s",
         printable(&scenario.name),
         scenario.iterations_per_s
     )?;

@@ -6,15 +6,16 @@ use trilane_engine::Outcome;
 
 use super::{size, time};
 
+pub(super) fn per_second(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let received = outcome.bytes.received as f64;
+    let per_s = received / outcome.rate.window_s.max(1e-9);
+    writeln!(out, "Transfer/sec: {}", size(per_s))
+}
+
 pub(super) fn transfer(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let bytes = &outcome.bytes;
-    writeln!(
-        out,
-        "\nTransfer/sec: {}",
-        size(bytes.received as f64 / outcome.rate.window_s.max(1e-9))
-    )?;
     let cell = |bytes: u64| size(bytes as f64);
-    writeln!(out, "\nWire                          sent     received")?;
+    writeln!(out, "Wire                          sent     received")?;
     for (name, sent, received) in [
         ("payload", bytes.sent, bytes.received),
         (

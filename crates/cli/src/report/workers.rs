@@ -16,7 +16,7 @@ pub(super) fn workers(out: &mut String, outcome: &Outcome) -> Result {
     let Some(workers) = &outcome.workers else {
         return Ok(());
     };
-    writeln!(out, "\nWorkers      what each machine did")?;
+    writeln!(out, "Workers      what each machine did")?;
     let names: Vec<_> = workers
         .iter()
         .map(|each| format!("{} on {}", each.name, each.host))

@@ -253,6 +253,7 @@ impl<'p> Gather<'p> {
                 dns: Duration::ZERO,
                 steal: 0.0,
                 others: None,
+                server_is_full: false,
                 interrupted: false,
                 peak_rss_bytes: None,
             },

@@ -434,6 +434,7 @@ fn machine() -> crate::assemble::Machine {
         dns: std::time::Duration::ZERO,
         steal: 0.0,
         others: None,
+        server_is_full: false,
         interrupted: false,
         peak_rss_bytes: Some(1 << 20),
     }

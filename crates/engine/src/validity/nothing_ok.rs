@@ -1,23 +1,56 @@
-//! Why no request of a run was answered as expected.
+//! Why requests of a run failed, or did not end.
 
+use super::{Code, Reason, Verdict};
 use crate::outcome::Outcome;
 
-/// In a sentence; `reads` when messages or events of a response would be a result as well.
-pub(super) fn why(outcome: &Outcome, reads: bool) -> String {
+/// Of a run none of whose requests was answered as expected; `reads` when messages or events of a response would be a
+/// result as well.
+pub(super) fn reason(outcome: &Outcome, reads: bool) -> Reason {
     let (plan, requests) = (&outcome.plan, &outcome.requests);
+    let invalid = |text: String, advice: String| {
+        Reason::new(Verdict::Invalid, Code::NothingOk, [], text, advice)
+    };
     let none_ended = requests.failed == 0 && requests.abandoned > 0;
     let Some(lasted) = plan.duration_s.filter(|_| none_ended) else {
-        return format!("no request was answered as expected{}", hint(outcome));
+        return invalid(
+            format!("no request was answered as expected{}", hint(outcome)),
+            advice(outcome),
+        );
     };
     // A request that takes longer than its timeout ends by that.
     let longer = (20.0 * lasted).min(2.0 * lasted.max(plan.timeout_s));
     let longer = longer.round().max(1.0);
     if reads {
-        return format!(
-            "no message arrived within {lasted} s: use -d {longer}s, or --warmup 0s: the warm-up is not counted"
+        return invalid(
+            format!("no message arrived within {lasted} s"),
+            format!("use -d {longer}s, or --warmup 0s: the warm-up is not counted"),
         );
     }
-    format!("no response ended within {lasted} s: use -d {longer}s")
+    invalid(
+        format!("no response ended within {lasted} s"),
+        format!("use -d {longer}s"),
+    )
+}
+
+/// What to do about most of the requests that failed.
+pub(super) fn advice(outcome: &Outcome) -> String {
+    let kinds = outcome.requests.failures.iter();
+    let most = kinds.max_by_key(|(_, entry)| entry["count"].as_u64());
+    match most.map(|(kind, _)| *kind) {
+        Some("dns") => "check the name of the host",
+        Some("connect" | "handshake_timeout") => "check that the server can be reached from here",
+        Some("refused") => "check that the server runs, and listens on that port",
+        Some("tls") => "check the server's certificate (--cacert FILE, or -k) and its versions",
+        Some("timeout") => "ask for fewer connections with -c, or allow more time with --timeout",
+        Some("closed" | "reset" | "goaway") => {
+            "look into the server's log, or ask for fewer connections with -c"
+        }
+        Some("status") => {
+            "check the URL, or name the status with --expect-status if that is what you measure"
+        }
+        _ => "",
+    }
+    .to_owned()
 }
 
 /// What may be the matter where no request was answered as expected.

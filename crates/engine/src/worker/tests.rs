@@ -85,6 +85,7 @@ fn outcome(options: &Options, report: Report) -> Outcome {
         dns: Duration::ZERO,
         steal: 0.0,
         others: None,
+        server_is_full: false,
         interrupted: false,
         peak_rss_bytes: None,
     };

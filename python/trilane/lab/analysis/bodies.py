@@ -26,6 +26,7 @@ from trilane.lab.model.validity import Reason
 
 # Mean lengths that are closer are those of one page that changes.
 _SAME_LENGTH = 0.01
+_ADVICE = "make the server give every arm the same"
 
 _Fact = TypeVar("_Fact", bound=Hashable)
 
@@ -261,10 +262,10 @@ def _reason(given: Mapping[str, Sequence[Received]]) -> Reason:
     if any(differ_in_status(*pair) for pair in pairs):
         told = [f"{title} got {usual(runs).status or 'several'}" for title, runs in given.items()]
         text = f"different statuses are never ranked: {', '.join(told)}"
-        return Reason(code="different_statuses", verdict="invalid", text=text)
+        return Reason(code="different_statuses", verdict="invalid", text=text, advice=_ADVICE)
     told = [f"{title} read {usual(runs)}" for title, runs in given.items()]
     text = f"different bodies are never ranked: {', '.join(told)}"
-    return Reason(code="different_bodies", verdict="invalid", text=text)
+    return Reason(code="different_bodies", verdict="invalid", text=text, advice=_ADVICE)
 
 
 def odd_runs(found: Sequence[Sequence[Arm]], runs: Mapping[str, Sequence[Run]]) -> list[Reason]:

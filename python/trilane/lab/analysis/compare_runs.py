@@ -12,7 +12,7 @@ arm's value in the same block, so that what moved both cancels.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from trilane.lab.analysis import bodies, stats, unpaired
+from trilane.lab.analysis import bodies, contrast_answer, unpaired
 from trilane.lab.analysis.paired import summary
 from trilane.lab.analysis.sides import Cell, Side, suspect
 from trilane.lab.analysis.stats import Floats
-from trilane.lab.model.comparison import Fact, Floor, Shown, Unit
+from trilane.lab.model.comparison import Fact, Floor, Shown
 from trilane.lab.model.contrast import (
     SCHEMA,
     Contrast,
@@ -34,10 +34,9 @@ from trilane.lab.model.contrast import (
     Scope,
     SharedArm,
     Shift,
-    ValueUnit,
 )
 from trilane.lab.model.measures import BY_NAME, Measure
-from trilane.lab.model.record import SweepValue
+from trilane.lab.model.record import SweepValue, Unit
 from trilane.lab.model.validity import Reason, Validity
 
 _SCOPES: tuple[Scope, ...] = ("workload", "machine", "software")
@@ -130,7 +129,7 @@ def compare(a: Side, b: Side, wanted: Wanted) -> Compared:
         gates=[],
         verdict="",
     )
-    return Compared(structs.replace(numbers, verdict=sentence(numbers)), samples, a.seed)
+    return Compared(contrast_answer.answered(numbers), samples, a.seed)
 
 
 _Shared = list[tuple[SweepValue | None, Cell, Cell]]
@@ -350,68 +349,3 @@ def apart(a: ContrastSide, b: ContrastSide) -> float | None:
 
 def _time(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
-
-
-def sentence(numbers: Contrast) -> str:
-    """The verdict: what differs in the measure that decides, by how much, with what interval.
-
-    What is suspect is called so in it, for the first of the reasons.
-    """
-    measure, titles = numbers.ranked, numbers.titles
-    rows = [row for row in numbers.ratios if row.measure == measure.name]
-    label = measure.label
-    broken = [row for row in rows if row.finding == "invalid"]
-    differing = [row for row in rows if row.finding in ("higher", "lower")]
-    same = [row for row in rows if row.finding == "no_difference"]
-    unshown = [row for row in rows if row.finding == "undecided"]
-    parts = []
-    for row in sorted(differing, key=lambda row: -abs(math.log(row.ratio or 1)))[:3]:
-        good = "better" if row.finding == measure.better else "worse"
-        parts.append(f"{_name(row, titles)} {row.finding} ({good}) in B: {interval(row)} of A")
-    if len(differing) > 3:
-        parts.append(f"and {len(differing) - 3} more differ")
-    if same:
-        parts.append(f"the same within {100 * numbers.margin:g} %: {_list(same, titles)}")
-    if unshown:
-        few = _too_few(unshown, len(rows), numbers.unit)
-        parts.append(f"no difference shown: {_list(unshown, titles)}{few}")
-    if broken:
-        parts.append(f"invalid, not judged: {_list(broken, titles, numbers=False)}")
-    lead = f"{label[0].upper()}{label[1:]}, B to A"
-    suspicions = [reason for reason in numbers.validity.reasons if reason.verdict == "suspect"]
-    if suspicions:
-        # METHOD §3: whoever reads the ratio reads this too.
-        lead += ", but suspect" if differing else ""
-        more = len(suspicions) - 1
-        others = f" and {more} more {'reason' if more == 1 else 'reasons'}" if more else ""
-        parts.append(f"suspect because of {suspicions[0].text}{others}")
-    return f"{lead}: {'; '.join(parts)}."
-
-
-def interval(row: Shift) -> str:
-    """A ratio with its interval, for a sentence."""
-    if row.ratio is None:
-        return "unknown"
-    return f"{row.ratio:.2f}× (95 % interval {row.low:.2f}–{row.high:.2f})"
-
-
-def _too_few(rows: Sequence[Shift], family: int, unit: ValueUnit) -> str:
-    """Whether the number of values alone forbids to show anything."""
-    needed = unpaired.values_needed(family)
-    fewest = min(min(row.a_values, row.b_values) for row in rows)
-    if all(unpaired.smallest_p(row.a_values, row.b_values) * family > stats.ALPHA for row in rows):
-        return f"; {fewest} {unit}s cannot show one, {needed} on each side could"
-    return ""
-
-
-def _list(rows: Sequence[Shift], titles: Mapping[str, str], *, numbers: bool = True) -> str:
-    told = [
-        f"{_name(row, titles)} {interval(row)}" if numbers else _name(row, titles)
-        for row in rows[:3]
-    ]
-    return ", ".join(told) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")
-
-
-def _name(row: Shift, titles: Mapping[str, str]) -> str:
-    title = titles[row.arm]
-    return title if row.point is None else f"{title} at {row.point:g}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
@@ -10,12 +9,13 @@ from typing import Any, cast
 import numpy as np
 from msgspec import UNSET, UnsetType, structs
 
-from trilane.lab.analysis import crossing, looks, paired, stats, verdict
+from trilane.lab.analysis import answering, crossing, headline, looks, paired, stats, verdict
 from trilane.lab.analysis.paired import Observed
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.form import Expect, Form, Published, Sweep
 from trilane.lab.model import lab as model
+from trilane.lab.model.answer import Answer, Confidence
 from trilane.lab.model.comparison import Comparison, Ratio
 from trilane.lab.model.lab import (
     SCHEMA,
@@ -33,7 +33,7 @@ from trilane.lab.model.lab import (
     skipped_in,
 )
 from trilane.lab.model.measures import BY_NAME, Measure
-from trilane.lab.model.record import SweepValue
+from trilane.lab.model.record import SweepValue, Verdict
 from trilane.lab.model.validity import Validity
 from trilane.lab.storage import store
 from trilane.quantity import swept_text
@@ -76,6 +76,7 @@ def result(found: Findings) -> LabResult:
     experiment, form, sweep = found.experiment, found.form, found.form.sweep
     crossings = _crossings(found.form, judged, found.seed)
     budgets = [_budget(row, point) for point, _ in judged for row in point.observed.budgets]
+    answer = _answer(form, judged, crossings, budgets)
     return LabResult(
         schema=SCHEMA,
         experiment=Question.of_race(experiment.question, judged[0][1].url)
@@ -128,24 +129,72 @@ def result(found: Findings) -> LabResult:
                 for reason in made.validity.reasons
             ]
         ),
-        verdict=over_networks(form, [made for _, made in judged])
-        if sweep is not None and sweep.key == "network"
-        # What decides whether a command fails comes first.
-        else " ".join(
-            [
-                *budget_sentences(budgets, form.baseline),
-                _verdict(form, [(_at(point, sweep), made) for point, made in judged], crossings),
-            ]
-        ),
+        verdict=answer.line,
+        answer=answer,
         benchstat=found.benchstat,
+    )
+
+
+def _answer(
+    form: Form,
+    judged: Sequence[tuple[Point, Comparison]],
+    crossings: Sequence[Crossing],
+    budgets: Sequence[ExpectedRatio],
+) -> Answer:
+    """The answer of all points; what decides whether a command fails comes first."""
+    points = [(_at(point, form.sweep), made) for point, made in judged]
+    made = points[0][1].said if len(points) == 1 else _over_points(form, points, crossings)
+    if not budgets:
+        return made
+    sentences = budget_sentences(budgets, form.baseline)
+    return structs.replace(
+        made,
+        headline=_first_budget(budgets, sentences),
+        details=[*(sentences if len(sentences) > 1 else ()), made.headline, *made.details],
+    )
+
+
+def _over_points(
+    form: Form, points: Sequence[tuple[str, Comparison]], crossings: Sequence[Crossing]
+) -> Answer:
+    """The answer over a sweep: a crossing that was found, else at how many points who leads."""
+    sweep = form.sweep
+    what = "networks" if sweep is not None and sweep.key == "network" else "values"
+    made = [comparison for _, comparison in points]
+    said = headline.over_points(form.answer, form.baseline, made, what)
+    crossed = [f"{row.text}." for row in crossings if row.low is not None]
+    verdicts = {each.said.confidence.verdict for each in made}
+    judged: Verdict = "valid" if verdicts == {"valid"} else "suspect"
+    return Answer(
+        headline=headline.fitting(*crossed[:1], said),
+        because=[],
+        confidence=Confidence(
+            verdict="invalid" if verdicts == {"invalid"} else judged,
+            doubts=answering.over_points(points),
+        ),
+        figures=answering.figures_over(form.answer, form.baseline, points),
+        details=headline.points_by_finding(form.answer, form.baseline, points),
     )
 
 
 def budget_sentences(rows: Sequence[ExpectedRatio], baseline: str) -> list[str]:
     """What came of budgets against `baseline`, the breached ones first: each as a sentence."""
+    return [_budget_sentence(row, baseline) for row in _worst_first(rows)]
+
+
+def _worst_first(rows: Sequence[ExpectedRatio]) -> list[ExpectedRatio]:
     order: list[bool | None] = [False, None, True]
-    ordered = sorted(rows, key=lambda row: order.index(row.met))
-    return [_budget_sentence(row, baseline) for row in ordered]
+    return sorted(rows, key=lambda row: order.index(row.met))
+
+
+def _first_budget(rows: Sequence[ExpectedRatio], sentences: Sequence[str]) -> str:
+    """All budgets where they fit, else how many fared as the worst, and that one."""
+    worst = _worst_first(rows)[0].met
+    alike = sum(row.met == worst for row in rows)
+    one = sentences[0].removeprefix("Budget ")
+    return headline.fitting(
+        " ".join(sentences), f"{alike} of {len(rows)} budgets {one}", sentences[0]
+    )
 
 
 def _budget_sentence(row: ExpectedRatio, baseline: str) -> str:
@@ -287,14 +336,9 @@ def _ratio(point: Point, made: Comparison, measure: str, arm: str, to: str) -> O
     return OurRatio(ratio=found.ratio, low=found.low, high=found.high, finding=found.finding)
 
 
-def _announced(made: Comparison) -> list[Ratio]:
-    return [row for question in made.announced for row in question.pairs]
-
-
 def _judged(made: Comparison, measure: str, arm: str, to: str) -> Ratio | None:
     """The row of a comparison, so that no claim is made twice with two results."""
-    rows = [*made.ratios, *made.ranking.pairs, *_announced(made)]
-    return verdict.row_of(rows, measure, arm, to)
+    return verdict.row_of(verdict.rows(made), measure, arm, to)
 
 
 def _at(point: Point, sweep: Sweep | None) -> str:
@@ -302,65 +346,3 @@ def _at(point: Point, sweep: Sweep | None) -> str:
     if value is None or sweep is None:
         return ""
     return f"at {swept_text(value, sweep.key, sweep.unit)}: "
-
-
-def over_networks(form: Form, made: Sequence[Comparison]) -> str:
-    """On how many networks one arm of a pair was found better than the other."""
-    titles = {arm.name: arm.title for arm in form.arms}
-    measure = BY_NAME[form.rank]
-    pairs = form.pairs or tuple(
-        (arm.name, form.baseline) for arm in form.arms if arm.name != form.baseline
-    )
-    if form.answer is not None and (answer := form.answer.pair) is not None:
-        pairs = (answer, *(pair for pair in pairs if pair != answer))
-    measured = [each for each in made if each.plan.blocks_done]
-    if not measured:
-        return verdict.NO_BLOCK
-    told = []
-    for arm, to in pairs:
-        # As the map has them: what was announced is a question of its own.
-        rows = [
-            verdict.row_of(_announced(each) or each.ratios, measure.name, arm, to)
-            for each in measured
-        ]
-        found = Counter("invalid" if row is None else str(row.finding) for row in rows)
-        others = {
-            "worse": "lower" if measure.better == "higher" else "higher",
-            "without a difference": "no_difference",
-            "undecided": "undecided",
-            "invalid": "invalid",
-        }
-        told.append(
-            f"{titles.get(arm, arm)} was better than {titles.get(to, to)} in {measure.label} on "
-            f"{found[measure.better]} of {len(measured)} network"
-            f"{'' if len(measured) == 1 else 's'}"
-            + "".join(f", {words} on {found[key]}" for words, key in others.items() if found[key])
-            + "."
-        )
-    if len(measured) < len(made):
-        told.append(f"No block was completed on {len(made) - len(measured)} of {len(made)}.")
-    doubted = [doubts for each in made if (doubts := verdict.doubts(each))]
-    if doubted:
-        told.append(
-            f"Suspect on {len(doubted)} of {len(made)} networks, first because of "
-            f"{doubted[0][0].text}."
-        )
-    return " ".join(told)
-
-
-def _verdict(
-    form: Form, judged: Sequence[tuple[str, Comparison]], crossings: Sequence[Crossing]
-) -> str:
-    """The answer at every point, and then what else was found there."""
-    answers, others = [], []
-    for at, made in judged:
-        answer = verdict.answer(made, form.answer)
-        if answer is not None:
-            answers.append(f"{at}{answer}")
-        others.append(f"{at}{made.verdict.removeprefix(f'{answer} ')}")
-    parts = answers + others
-    # A crossing rests on all points, of which each says for itself what makes it suspect.
-    but = ", but suspect" if any(verdict.doubts(made) for _, made in judged) else ""
-    parts += [f"{row.text}{but if row.low is not None else ''}." for row in crossings]
-    # Only our own words begin a sentence in capitals: names of arms stay as they are.
-    return " ".join(f"At{part[2:]}" if part.startswith("at ") else part for part in parts)

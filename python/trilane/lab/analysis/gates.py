@@ -21,7 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trilane.lab.analysis import stats, unpaired
-from trilane.lab.analysis.compare_runs import Compared, Sample, interval
+from trilane.lab.analysis.compare_runs import Compared, Sample
+from trilane.lab.analysis.contrast_answer import interval
 from trilane.lab.model.contrast import GateRow, JudgedGate, Shift
 
 _FORM = re.compile(r"(?:(?P<arm>.+):)?(?P<measure>[a-z0-9_.]+)(?P<op>[<>]=?)(?P<limit>.+)")

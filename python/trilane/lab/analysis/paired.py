@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from trilane.lab.analysis import bodies, family, ledger, looks, spending, stats, verdict
+from trilane.lab.analysis import (
+    answering,
+    bodies,
+    family,
+    ledger,
+    looks,
+    spending,
+    stats,
+    verdict,
+)
 from trilane.lab.analysis.family import Case
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.experiment.form import Answer, Expect
@@ -27,10 +36,9 @@ from trilane.lab.model.comparison import (
     Ranking,
     Ratio,
     Summary,
-    Unit,
 )
 from trilane.lab.model.measures import BY_NAME, RACE, RATE, Beside, Measure
-from trilane.lab.model.record import Verdict
+from trilane.lab.model.record import Unit, Verdict
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.sent_by import SentBy
@@ -150,7 +158,8 @@ def compare(observed: Observed) -> Comparison:
     believed = structs.replace(
         numbers, validity=verdict.validity(numbers, different, table.odd_runs())
     )
-    return structs.replace(believed, verdict=verdict.sentence(believed, different, observed.answer))
+    answer = answering.answer(believed, different, observed.answer)
+    return structs.replace(believed, answer=answer, verdict=answer.line)
 
 
 def _ended(numbers: Comparison, budgets: Sequence[bool | None]) -> BlockPlan:
@@ -348,6 +357,7 @@ def validity(sample: Sample) -> RunValidity:
             verdict="suspect",
             numbers={"busy_percent": share},
             text=f"other programs took {share:.0f} % of this machine's CPU",
+            advice="stop other programs, or use a machine of your own",
         )
         reasons = [*reasons, busy]
     return RunValidity.of(reasons, sample.run.validity.bound)

@@ -89,6 +89,7 @@ def contrast(result: LabResult, folder: Path, sides: Sides) -> Contrast:
         validity=result.validity,
         gates=[],
         verdict=result.verdict,
+        answer=result.answer,
         paired=True,
         plan=made.plan,
         budgets=[

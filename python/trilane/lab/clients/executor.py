@@ -352,7 +352,7 @@ def judge_samples(run: Run, measures: Collection[str]) -> Run:
     if P99.name in measures:
         return run
     told = [reason for reason in run.validity.reasons if reason.code != "few_for_p99"]
-    return structs.replace(run, validity=RunValidity.of(told, run.validity.bound))
+    return structs.replace(run, validity=RunValidity.of(told, run.validity.bound), answer=None)
 
 
 def judge_body(run: Run, reference: Reference) -> Run:

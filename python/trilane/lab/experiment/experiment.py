@@ -60,6 +60,8 @@ class Experiment:
     confounders: tuple[str, ...] = ()
     """What else differed between the arms in the published form."""
     source: Source | None = None
+    group: str = ""
+    """The heading under which lists have it; empty for none."""
     cluster: Machines | None = None
     """Where it runs on a cluster; None: on whichever machine, or cluster, it is started."""
     path: Path | None = field(default=None, compare=False)

@@ -515,6 +515,10 @@ class ExperimentTable(_Table, frozen=True, kw_only=True):
         tuple[str, ...], _note("what else differed between the arms in the published form")
     ] = ()
     source: SourceTable | None = None
+    group: Annotated[
+        Text | None,
+        _note("the heading under which trilane lab list has it", examples=["Clients", "Networks"]),
+    ] = None
     cluster: ClusterTable | None = None
     forms: Annotated[
         dict[Name, Annotated[FormTable, _like(**FORM)]],

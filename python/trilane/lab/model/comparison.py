@@ -8,15 +8,14 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, structs
 
+from trilane.lab.model.answer import Answer
 from trilane.lab.model.arm import Arm, ArmName
-from trilane.lab.model.record import Amount, Count, Positive, Record, Share, Time, Version
+from trilane.lab.model.record import Amount, Count, Positive, Record, Share, Time, Unit, Version
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.validity import Validity
 
 SCHEMA: Literal["trilane.comparison/1"] = "trilane.comparison/1"
 Better: TypeAlias = Literal["higher", "lower"]
-Unit: TypeAlias = Literal["1/s", "s", "us", "ns", "B", "%", "1"]
-"""1 is a count."""
 Finding: TypeAlias = Literal[
     "higher", "lower", "no_difference", "undecided", "not_ranked", "invalid"
 ]
@@ -316,9 +315,16 @@ class Comparison(Record, frozen=True):
     validity: Validity
     """Whether this may be believed; a reason against an arm begins with its title."""
     verdict: str
-    """One sentence."""
+    """The answer in one line: how far it may be believed, unless valid, and its headline."""
     announced: list[Announced] = msgspec.field(default_factory=list)
     """What was asked for beside the comparisons with the baseline; absent where nothing was."""
+    answer: Answer | None = None
+    """The answer; absent in results of before."""
+
+    @property
+    def said(self) -> Answer:
+        """The answer; of a result of before, its sentence."""
+        return self.answer or Answer.of_sentence(self.verdict, self.validity)
 
     def with_arms(self, change: Callable[[JudgedArm], JudgedArm]) -> Comparison:
         """The comparison with each arm changed."""

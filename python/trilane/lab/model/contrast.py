@@ -6,6 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
+from trilane.lab.model.answer import Answer
 from trilane.lab.model.arm import ArmName
 from trilane.lab.model.beside import OtherTool
 from trilane.lab.model.comparison import (
@@ -248,7 +249,9 @@ class Contrast(Record, frozen=True):
     gates: list[JudgedGate]
     """The --fail-if expressions."""
     verdict: str
-    """One sentence."""
+    """The answer in one line: how far it may be believed, unless valid, and its headline."""
+    answer: Answer | None = None
+    """The answer; absent in results of before."""
     paired: bool = False
     """Whether A and B ran in the same blocks: ratios are then those within blocks; absent where it
     is false.
@@ -259,6 +262,11 @@ class Contrast(Record, frozen=True):
     """The --budget expressions; absent where there were none."""
     interrupted: bool = False
     """Whether Ctrl-C ended it: complete blocks are reported; absent where it is false."""
+
+    @property
+    def said(self) -> Answer:
+        """The answer; of a result of before, its sentence."""
+        return self.answer or Answer.of_sentence(self.verdict, self.validity)
 
     @property
     def ranked(self) -> Shown:

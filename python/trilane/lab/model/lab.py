@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType, structs
 
+from trilane.lab.model.answer import Answer
 from trilane.lab.model.arm import TITLES, ArmName
 from trilane.lab.model.comparison import Comparison, Finding, Pair
 from trilane.lab.model.manifest import RACE
@@ -250,7 +251,9 @@ class LabResult(Record, frozen=True):
     validity: Validity
     """The worst of all points; with a sweep, each reason begins with its point."""
     verdict: str
-    """The findings in sentences."""
+    """The answer in one line: how far it may be believed, unless valid, and its headline."""
+    answer: Answer | None = None
+    """The answer; absent in results of before."""
     benchstat: str | UnsetType | None = UNSET
     """What benchstat makes of the benchmarks' results, as text; absent where there are none, null
     where the tool did not run.
@@ -285,6 +288,7 @@ class LabResult(Record, frozen=True):
             skipped=skipped_in(comparison),
             validity=comparison.validity,
             verdict=comparison.verdict,
+            answer=comparison.answer,
         )
 
     def frame(self) -> dict[str, list[Any]]:
@@ -306,6 +310,11 @@ class LabResult(Record, frozen=True):
         from trilane.report import html  # noqa: PLC0415 - charts and vl-convert only when shown
 
         return html.fragment(self)
+
+    @property
+    def said(self) -> Answer:
+        """The answer; of a result of before, its sentence."""
+        return self.answer or Answer.of_sentence(self.verdict, self.validity)
 
     @property
     def race(self) -> Comparison | None:

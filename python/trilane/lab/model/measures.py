@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from trilane.lab.model.comparison import Better, Finding, Shown, Unit
+from trilane.lab.model.comparison import Better, Finding, Shown
 from trilane.lab.model.contender import Benchmark, Process
 from trilane.lab.model.network import OnNetwork
+from trilane.lab.model.record import Unit
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import ServerCost
 from trilane.lab.model.traffic import Bytes, Distribution
@@ -34,6 +35,8 @@ class Measure:
     name: str
     label: str
     unit: Unit
+    definition: str
+    """What it is, as `docs/measures.md` says it."""
     read: Reader
     """Value from a run and from what was measured beside it; None where unknown."""
     better: Better = "lower"
@@ -131,6 +134,7 @@ MEASURES = (
         "requests_per_s",
         "requests/s",
         "1/s",
+        "ok requests in the measured window ÷ its length",
         lambda run, _: run.rate.requests_per_s,
         better="higher",
     ),
@@ -138,108 +142,217 @@ MEASURES = (
         "capacity_per_s",
         "highest requests/s that hold",
         "1/s",
+        "the highest rate of a search at which its goals hold: the middle of the interval "
+        "in which it lies, on a scale of ratios",
         lambda run, _: None if run.capacity is None else run.capacity.per_s,
         better="higher",
     ),
-    Measure("elapsed_s", "elapsed time", "s", lambda run, _: run.elapsed_s),
-    Measure("total_s", "time of the whole process", "s", _process(lambda told: told.wall_s)),
+    Measure(
+        "elapsed_s",
+        "elapsed time",
+        "s",
+        "from the first connection attempt to the last response",
+        lambda run, _: run.elapsed_s,
+    ),
+    Measure(
+        "total_s",
+        "time of the whole process",
+        "s",
+        "from the start of the client's process to its end",
+        _process(lambda told: told.wall_s),
+    ),
     Measure(
         "repetition_s",
         "time of a repetition",
         "s",
+        "mean time of the whole workload, where a run repeats it",
         lambda run, _: run.repetitions.mean_s if run.repetitions else None,
     ),
-    Measure("mean_s", "mean latency", "s", _latency(lambda latency: latency.mean)),
-    Measure("p50", "p50 latency", "s", _latency(lambda latency: latency.p50)),
-    Measure("p90", "p90 latency", "s", _latency(lambda latency: latency.p90)),
-    Measure("p99", "p99 latency", "s", _latency(lambda latency: latency.p99)),
-    Measure("p99_9", "p99.9 latency", "s", _latency(lambda latency: latency.p99_9)),
+    Measure(
+        "mean_s",
+        "mean latency",
+        "s",
+        "mean of the latency of all ok requests and of those given up at their timeout",
+        _latency(lambda latency: latency.mean),
+    ),
+    Measure("p50", "p50 latency", "s", "median of the same", _latency(lambda latency: latency.p50)),
+    Measure(
+        "p90",
+        "p90 latency",
+        "s",
+        "90th percentile of the same",
+        _latency(lambda latency: latency.p90),
+    ),
+    Measure(
+        "p99",
+        "p99 latency",
+        "s",
+        "99th percentile of the same",
+        _latency(lambda latency: latency.p99),
+    ),
+    Measure(
+        "p99_9",
+        "p99.9 latency",
+        "s",
+        "99.9th percentile of the same",
+        _latency(lambda latency: latency.p99_9),
+    ),
     Measure(
         "ttfb_p50",
         "p50 time to first byte",
         "s",
+        "median from the first byte sent to the head of the response",
         lambda run, _: run.latency.ttfb.p50 if run.latency.ttfb else None,
     ),
     Measure(
         "late_p99",
         "p99 of how late requests left",
         "s",
+        "open model: 99th percentile of actual − intended start, as far as the client caused it",
         lambda run, _: run.latency.late.p99 if run.latency.late else None,
     ),
-    Measure("round_trips", "p50 latency in round trips", "1", _round_trips),
-    Measure("user_s", "user CPU", "s", _process(lambda told: told.user_s)),
-    Measure("system_s", "system CPU", "s", _process(lambda told: told.system_s)),
+    Measure(
+        "round_trips",
+        "p50 latency in round trips",
+        "1",
+        "`p50` ÷ the round-trip time of the emulated network",
+        _round_trips,
+    ),
+    Measure(
+        "user_s",
+        "user CPU",
+        "s",
+        "CPU of the client's process in user mode, start-up and children included",
+        _process(lambda told: told.user_s),
+    ),
+    Measure(
+        "system_s",
+        "system CPU",
+        "s",
+        "the same in the kernel",
+        _process(lambda told: told.system_s),
+    ),
     Measure(
         "cpu_s",
         "CPU of the whole process",
         "s",
+        "`user_s` + `system_s`",
         _process(lambda told: told.user_s + told.system_s),
     ),
-    Measure("cpu_percent", "CPU of the process", "%", _process(lambda told: told.cpu_percent)),
+    Measure(
+        "cpu_percent",
+        "CPU of the process",
+        "%",
+        "`cpu_s` ÷ `total_s`",
+        _process(lambda told: told.cpu_percent),
+    ),
     Measure(
         "client_cpu_us_per_request",
         "client CPU per request",
         "us",
+        "CPU of the client in the measured window ÷ its ok requests",
         lambda run, _: run.cost.cpu_us_per_request,
     ),
-    Measure("client_cpu_s_per_gib", "client CPU per GiB of bodies", "s", _cpu_per_gib),
-    Measure("server_cpu_us_per_request", "server CPU per request", "us", _server_cpu),
+    Measure(
+        "client_cpu_s_per_gib",
+        "client CPU per GiB of bodies",
+        "s",
+        "CPU of the client ÷ GiB (2³⁰ bytes) of bodies sent and received",
+        _cpu_per_gib,
+    ),
+    Measure(
+        "server_cpu_us_per_request",
+        "server CPU per request",
+        "us",
+        "CPU of the server's processes ÷ requests of the run, warm-up included",
+        _server_cpu,
+    ),
     Measure(
         "bytes_per_request",
         "payload bytes per request",
         "B",
+        "TCP or UDP payload sent and received ÷ answered requests",
         _bytes(lambda told: told.sent + told.received),
     ),
     Measure(
         "sent_bytes_per_request",
         "bytes sent per request",
         "B",
+        "the same, sent",
         _bytes(lambda told: told.sent),
     ),
     Measure(
         "received_bytes_per_request",
         "bytes received per request",
         "B",
+        "the same, received",
         _bytes(lambda told: told.received),
     ),
     Measure(
         "wire_bytes_per_request",
         "bytes on the interface per request, of all programs",
         "B",
+        "bytes through the client's network interface ÷ responses; ranked only on an "
+        "emulated network, whose interface no other program uses",
         _wire,
         shared=True,
     ),
-    Measure("context_switches_per_request", "context switches per request", "1", _switches),
+    Measure(
+        "context_switches_per_request",
+        "context switches per request",
+        "1",
+        "voluntary and involuntary context switches of the client ÷ answered requests",
+        _switches,
+    ),
     Measure(
         "syscalls_per_request",
         "system calls per request",
         "1",
+        "of two runs of their own under strace, one with twice the requests: difference of "
+        "the system calls ÷ difference of the requests",
         lambda run, _: run.syscalls.per_request if run.syscalls else None,
     ),
     Measure(
         "server_peak_rss_bytes",
         "server peak memory",
         "B",
+        "largest resident memory of the server's processes since they began, added up",
         lambda _, beside: None if beside.server is None else beside.server.peak_rss_bytes,
     ),
-    Measure("peak_rss_bytes", "peak memory", "B", _process(lambda told: told.peak_rss_bytes)),
-    Measure("ns_per_op", "time per operation", "ns", _benchmark(lambda told: told.ns_per_op)),
+    Measure(
+        "peak_rss_bytes",
+        "peak memory",
+        "B",
+        "largest resident memory of the client's process; with children, the largest sum "
+        "seen in samples of a tenth of a second",
+        _process(lambda told: told.peak_rss_bytes),
+    ),
+    Measure(
+        "ns_per_op",
+        "time per operation",
+        "ns",
+        "as `go test -bench` reports it",
+        _benchmark(lambda told: told.ns_per_op),
+    ),
     Measure(
         "alloc_bytes_per_op",
         "bytes allocated per operation",
         "B",
+        "as `go test -bench -benchmem` reports it",
         _benchmark(lambda told: told.alloc_bytes_per_op),
     ),
     Measure(
         "allocs_per_op",
         "allocations per operation",
         "1",
+        "as `go test -bench -benchmem` reports it",
         _benchmark(lambda told: told.allocs_per_op),
     ),
     Measure(
         "cpu_us_per_op",
         "CPU of both ends per operation",
         "us",
+        "share of the process's life that it computed × `ns_per_op`",
         _benchmark(lambda told: told.cpu_us_per_op),
     ),
 )
@@ -260,5 +373,9 @@ LATENCIES = frozenset(
     {"mean_s", "p50", "p90", "p99", "p99_9", "ttfb_p50", "late_p99", "round_trips"}
 )
 """Names of those that need the latency of each request."""
+TAILS = frozenset({"p99", "p99_9"})
+"""Names of those that need thousands of responses."""
+TIMES = LATENCIES | {"requests_per_s", "capacity_per_s", "elapsed_s", "total_s", "repetition_s"}
+"""Names of those that say how long something took, or how often it happened meanwhile."""
 RACE = (RATE, P50, P99, CLIENT_CPU, SERVER_CPU, BY_NAME["bytes_per_request"])
 """What a race shows."""

@@ -23,6 +23,8 @@ Version: TypeAlias = Literal["h1", "h2", "h2c", "h3"]
 SweepValue: TypeAlias = float | str
 """A value of a sweep: a number in the sweep's unit, or the settings of a network."""
 StatusCode: TypeAlias = Annotated[str, Meta(pattern="^[1-9][0-9]{2}$")]
+Unit: TypeAlias = Literal["1/s", "s", "us", "ns", "B", "%", "1"]
+"""1 is a count."""
 Verdict: TypeAlias = Literal["valid", "suspect", "invalid"]
 
 

@@ -8,6 +8,7 @@ from msgspec import Meta, field
 from msgspec.structs import replace
 
 from trilane import hiding
+from trilane.lab.model.answer import Answer
 from trilane.lab.model.capacity import Capacity
 from trilane.lab.model.contender import (
     Benchmark,
@@ -800,8 +801,12 @@ class Run(Record, frozen=True):
     """What the search found that this run is of, at the highest rate that held; only in races with
     --search.
     """
+    answer: Answer | None = None
+    """What came of it, why, and how far to believe it; absent in runs of a version before, of other
+    clients, and where the lab has judged it anew.
+    """
 
     def doubted(self, *reasons: Reason) -> Run:
-        """The run with further reasons not to believe it."""
+        """The run with further reasons not to believe it, of which its own answer knows nothing."""
         validity = RunValidity.of([*self.validity.reasons, *reasons], self.validity.bound)
-        return replace(self, validity=validity)
+        return replace(self, validity=validity, answer=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from trilane.lab.model.answer import Answer
 from trilane.lab.model.capacity import Capacity, Tried
 from trilane.lab.model.record import Amount, Positive, Record
 from trilane.lab.model.run import Run
@@ -64,6 +65,8 @@ class Search(Record, frozen=True):
     """Whether the user ended it early; there is no answer then."""
     trials: list[Trial]
     """Every run, in order."""
+    answer: Answer | None = None
+    """What was found, and how far to believe it; absent in results of a version before."""
 
     @property
     def capacity(self) -> Capacity:

@@ -9,7 +9,7 @@ import msgspec
 
 from trilane.lab.model.record import Record, Text, Verdict
 
-Bound: TypeAlias = Literal["client", "server_or_network"]
+Bound: TypeAlias = Literal["client", "server", "server_or_network"]
 ReasonCode: TypeAlias = Literal[
     # The engine's and the lab's.
     "nothing_ok",
@@ -70,6 +70,8 @@ class Reason(Record, frozen=True):
     """How much it weighs."""
     text: Text
     """One sentence for people."""
+    advice: str = ""
+    """What to do about it; empty where nothing helps."""
     numbers: dict[str, float] = msgspec.field(default_factory=dict)
     """The numbers in `text`, by name; each name says its unit."""
 
@@ -93,7 +95,8 @@ class RunValidity(Validity, frozen=True):
     """Whether the numbers of a run may be believed."""
 
     bound: Bound | None
-    """What limited the rate, as far as the client can tell; null for a client under test, whose own
+    """What limited the rate, as far as the client can tell: `server` where one on the client's
+    machine left no processor idle, in the closed model; null for a client under test, whose own
     speed is the subject.
     """
 

@@ -102,7 +102,15 @@ def problems(did: OnNetwork) -> list[Reason]:
     late = max(did.lateness_s.p99, did.check.lateness_s.p99)
     if late > _LATE_S:
         text = f"the emulated network sent packets late by {late * 1e3:.1f} ms at p99"
-        told.append(Reason(code="network", verdict="suspect", text=text, numbers={"late_s": late}))
+        told.append(
+            Reason(
+                code="network",
+                verdict="suspect",
+                text=text,
+                advice="stop other programs, or ask for a lower rate",
+                numbers={"late_s": late},
+            )
+        )
     return told
 
 

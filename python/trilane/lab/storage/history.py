@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trilane.lab.model.comparison import Shown, Summary, Unit
+from trilane.lab.model.comparison import Shown, Summary
 from trilane.lab.model.documents import Json
+from trilane.lab.model.record import Unit
 from trilane.lab.model.summary import ArmSummary, RunSummary
 
 SCHEMA = "trilane.history/1"
@@ -97,6 +98,8 @@ class History:
     series: Sequence[Series]
     branch: str | None = None
     """The branch whose history it is; None: that of an experiment's arms."""
+    left_out: int = 0
+    """The number of interrupted runs that have results and are left out."""
 
     def to_dict(self) -> Json:
         """As `trilane.history/1`."""
@@ -156,10 +159,12 @@ def read(
     arms: Sequence[str] = (),
     machine: str | None = None,
     branch: str | None = None,
+    interrupted: bool = False,
 ) -> History:
     """The history of a measure; by default of what the experiment's ranking goes by.
 
-    With `branch` it is that of the commits of a branch, whichever arm they were.
+    With `branch` it is that of the commits of a branch, whichever arm they were. Runs that were
+    interrupted are left out, unless they are asked for by `interrupted`.
 
     Raises:
         NoHistory: there is nothing of what was asked for.
@@ -168,11 +173,14 @@ def read(
         summaries = _of_branch(summaries, branch)
     experiment = _experiment(summaries, experiment)
     those = [summary for summary in summaries if summary.experiment == experiment]
-    values = [
+    found = [
         v for summary in those if form in (None, summary.form) for v in _values(summary, branch)
     ]
+    values = [value for value in found if interrupted or value.run.status != "interrupted"]
     if not values:
         which = f"{experiment} in form {form}" if form else experiment
+        if found:
+            raise NoHistory(f"every run of {which} was interrupted: --interrupted includes them")
         raise NoHistory(f"no run of {which} has a result yet")
     _known("arm", arms, [value.arm.arm for value in values])
     _known("machine", [machine] if machine else [], [value.run.machine or "" for value in values])
@@ -194,6 +202,9 @@ def read(
         unit=latest.reached.unit,
         series=_series(shown),
         branch=branch,
+        left_out=len(
+            {value.run.folder for value in found} - {value.run.folder for value in values}
+        ),
     )
 
 

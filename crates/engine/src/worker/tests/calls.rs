@@ -75,22 +75,25 @@ fn what_did_not_end_in_the_run_is_told_with_a_length_that_it_could_end_in() {
         warmup: Some(Duration::from_millis(100)),
         ..calling("WatchBooks", 200, CallOptions::default())
     };
-    for (options, stories, told) in [
+    for (options, stories, text, advice) in [
         (
             timed(0, 200, Version::H2c),
             slow(),
-            "no response ended within 0.2 s: use -d 4s",
+            "no response ended within 0.2 s",
+            "use -d 4s",
         ),
         (
             watching,
             quiet(),
-            "no message arrived within 0.2 s: use -d 4s, or --warmup 0s: the warm-up is not counted",
+            "no message arrived within 0.2 s",
+            "use -d 4s, or --warmup 0s: the warm-up is not counted",
         ),
     ] {
         let (report, _) = run(&options, &addresses(1), stories);
         let validity = outcome(&options, report.unwrap()).validity;
         assert_eq!(validity.reasons[0].code, Code::NothingOk);
-        assert_eq!(validity.reasons[0].text, told);
+        assert_eq!(validity.reasons[0].text, text);
+        assert_eq!(validity.reasons[0].advice, advice);
     }
 }
 
