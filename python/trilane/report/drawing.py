@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import copy
 import html
-import json
 import re
 from collections.abc import Iterator
-from typing import Any
 from xml.etree import ElementTree as ET
 
 import vl_convert
@@ -40,8 +38,6 @@ _DEFAULTS = {
     "stroke-opacity": "1",
     "fill-opacity": "1",
 }
-# Those that Vega draws as one element, whatever number of rows they have.
-_LINES = {"line", "area", "trail"}
 # Of what is looked at, what has words of its own.
 _HOVERED = "graphics-symbol"
 _GUIDES = {"axis", "legend", "title"}
@@ -96,7 +92,7 @@ _STYLED = {("text", "fill"): _SOFT, ("line", "stroke"): _LINE}
 
 
 def svg(chart: Chart) -> Markup:
-    """The chart as an element of a page; what a mark would tell when pointed at is its title."""
+    """The chart as an element of a page; what describes a mark is its title."""
     spec = copy.deepcopy(chart.spec)
     for unit in _units(spec):
         _described(unit)
@@ -119,26 +115,10 @@ def _units(spec: Json) -> Iterator[Json]:
 
 
 def _described(unit: Json) -> None:
-    """Say what a mark would tell when pointed at; without that nothing."""
-    mark = unit["mark"] = {"type": unit["mark"]} if isinstance(unit["mark"], str) else unit["mark"]
-    tips = unit.get("encoding", {}).pop("tooltip", [])
-    tips = [tips] if isinstance(tips, dict) else tips
-    if tips and mark["type"] in _LINES:
-        # It has one description, of its first row.
-        tips = [tip for tip in tips if tip["type"] == "nominal"][:1]
-    if not tips:
-        mark["aria"] = False
-        return
-    said = " + '\\n' + ".join(_tip(tip) for tip in tips)
-    unit["encoding"]["description"] = {"value": {"expr": said}}
-
-
-def _tip(tip: dict[str, Any]) -> str:
-    """An expression of Vega's for one line of what a mark tells."""
-    value = f"datum[{json.dumps(tip['field'])}]"
-    shown = f"format({value}, {json.dumps(tip['format'])})" if "format" in tip else f"{value}"
-    called = json.dumps(f"{tip.get('title', tip['field'])}: ")
-    return f"{called} + (isValid({value}) ? {shown} : '–')"
+    """A mark without a description has none of Vega's making."""
+    if "description" not in unit.get("encoding", {}):
+        unit["mark"] = {"type": unit["mark"]} if isinstance(unit["mark"], str) else unit["mark"]
+        unit["mark"]["aria"] = False
 
 
 def _markup(element: ET.Element, name: str) -> str:
@@ -150,6 +130,8 @@ def _markup(element: ET.Element, name: str) -> str:
     if title := _told(element):
         inner = f"<title>{html.escape(title, quote=False)}</title>{inner}"
     inner += "".join(_markup(child, name) for child in element)
+    if "stroke" not in element.attrib:
+        element.attrib.pop("stroke-width", None)
     attributes = "".join(
         f' {key}="{html.escape(_shorter(key, value, name))}"'
         for key, value in element.attrib.items()

@@ -215,8 +215,8 @@ def _chart(name: str, panel: Panel) -> Chart:
         {
             "arm": series.name,
             "when": value.run.started_at or "",
-            "run": value.run.folder,
-            "software": value.software,
+            "said": f"{value.run.folder}: {formatting.number(value.median / panel.factor)} "
+            f"({_interval(value, panel.factor)}), {value.software}, {value.arm.validity}",
             "validity": value.arm.validity,
             "median": value.median / panel.factor,
             "low": _scaled(value.reached.low, panel.factor),
@@ -251,13 +251,7 @@ def _chart(name: str, panel: Panel) -> Chart:
     )
     point = base.mark_point(size=60, opacity=1).encode(
         alt.Y("median:Q"),
-        tooltip=[
-            alt.Tooltip("arm:N"),
-            alt.Tooltip("run:N"),
-            alt.Tooltip("software:N"),
-            *(alt.Tooltip(f"{name}:Q", format=".4~r") for name in ("median", "low", "high")),
-            alt.Tooltip("validity:N"),
-        ],
+        description="said:N",
     )
     layers = [interval, line, valid, point]
     if panel.steps:
@@ -276,9 +270,7 @@ def _step_marks(panel: Panel) -> alt.Chart:
         {
             "when": series.values[step.place].run.started_at or "",
             "arm": series.name,
-            "step": _change(step.ratio),
-            "interval": f"{_change(step.low)} to {_change(step.high)}",
-            "at": series.values[step.place].software,
+            "said": f"{series.name} {_stepped(panel, series, step)}",
         }
         for series, step in panel.steps
     ]
@@ -288,7 +280,7 @@ def _step_marks(panel: Panel) -> alt.Chart:
         .encode(
             x=alt.X("when:T"),
             color=alt.Color("arm:N"),
-            tooltip=[alt.Tooltip(f"{name}:N") for name in ("arm", "step", "interval", "at")],
+            description="said:N",
         )
     )
     return marks

@@ -44,34 +44,44 @@ def points(*rows: dict[str, object]) -> alt.Chart:
     return marks.encode(alt.X("value:Q"), color=alt.Color("arm:N"))
 
 
-TIPS = [alt.Tooltip("arm:N"), alt.Tooltip("value:Q", format=",.3~r", title="p99 (ms)")]
+def kinds(lab: LabResult) -> Iterable[Chart]:
+    """A chart of each kind: there are as many bars and ratios as measures, each like the first."""
+    return {each.name.split("-")[0]: each for each in reversed(charts.charts(lab))}.values()
 
 
-def test_what_a_mark_tells_is_its_title() -> None:
-    made = points({"arm": EVIL, "value": 1234.5}, {"arm": "h2", "value": None})
-    assert titles(made.encode(tooltip=TIPS)) == [f"arm: {EVIL}\np99 (ms): 1,230"]
-    assert titles(made.encode(tooltip=TIPS[1])) == ["p99 (ms): 1,230"]
+def test_what_describes_a_mark_is_its_title() -> None:
+    made = points({"said": EVIL, "value": 1}, {"said": "h2: 2 ms", "value": 2})
+    assert titles(made.encode(description="said:N")) == [EVIL, "h2: 2 ms"]
 
 
-def test_what_is_not_known_is_a_dash() -> None:
-    made = base.data([{"arm": "h2", "value": None, "at": 1}]).mark_point().encode(alt.X("at:Q"))
-    assert titles(made.encode(tooltip=TIPS)) == ["arm: h2\np99 (ms): –"]
-
-
-def test_a_mark_that_has_nothing_to_tell_has_no_title() -> None:
+def test_a_mark_that_is_not_described_has_no_title() -> None:
+    """Vega would say all that it is drawn by."""
     assert titles(points({"arm": "h2", "value": 1})) == []
 
 
-def test_a_line_tells_whose_it_is_and_no_number_of_its_first_point() -> None:
-    rows = [{"arm": "h2", "value": value} for value in (1, 2)]
-    made = base.data(rows).mark_line().encode(alt.X("value:Q"), alt.Y("value:Q"), tooltip=TIPS)
-    assert titles(made) == ["arm: h2"]
-
-
 def test_nothing_of_what_a_server_said_is_markup() -> None:
-    found = drawing.svg(chart(points({"arm": EVIL, "value": 1}).encode(tooltip=TIPS)))
+    made = points({"arm": EVIL, "said": EVIL, "value": 1}).encode(description="said:N")
+    found = drawing.svg(chart(made))
     assert "<script" not in found
     assert EVIL in words(parsed(found))
+
+
+@pytest.mark.parametrize("make", [race, capacity, bookstore])
+def test_what_a_chart_says_of_its_marks_is_known(make: Callable[[], LabResult]) -> None:
+    for each in kinds(make()):
+        told = [title.text or "" for title in parsed(drawing.svg(each)).iter("title")]
+        assert told, each.name
+        assert not any(re.search("None|nan|null|undefined", title) for title in told), each.name
+
+
+def test_a_bar_says_its_interval() -> None:
+    made = {each.name: each for each in charts.charts(race())}
+    told = [title.text for title in parsed(drawing.svg(made["bars-p99"])).iter("title")]
+    assert told == [
+        "HTTP/1.1: 2.29 ms (2.18–2.50)",
+        "HTTP/2: 1.50 ms (1.44–1.67)",
+        "HTTP/3: 3.87 ms (3.55–4.09)",
+    ]
 
 
 def test_labels_of_several_lines_are_whole() -> None:
@@ -95,11 +105,9 @@ def test_colours_follow_the_page() -> None:
 @pytest.mark.parametrize("make", [race, capacity, bookstore])
 def test_nothing_is_black_or_white(make: Callable[[], LabResult]) -> None:
     """It would be lost on the page of the other colours; legends of shapes and dashes were."""
-    # Of many arms there are as many bars and ratios as measures, each like the first.
-    kinds = {each.name.split("-")[0]: each for each in reversed(charts.charts(make()))}
-    for name, each in kinds.items():
+    for each in kinds(make()):
         found = drawing.svg(each)
-        assert not re.search(r'"(black|white|#000|#fff|#000000|#ffffff)"', found), name
+        assert not re.search(r'"(black|white|#000|#fff|#000000|#ffffff)"', found), each.name
 
 
 def test_ids_are_unique_in_a_page() -> None:

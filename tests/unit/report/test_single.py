@@ -86,7 +86,7 @@ def test_a_run_has_a_heat_map_of_its_latency() -> None:
     cells = rows(found["latency-over-time"])
     assert sorted({row["low"] for row in cells}) == pytest.approx([1.0, 10**0.1])
     assert sum(row["count"] for row in cells) == 20 * 5000
-    assert re.fullmatch(r"[\d,]+ \(\d+%\) of 1–1.26 ms, at 0 s", cells[0]["said"])
+    assert re.fullmatch(r"[\d,]+ requests \(\d+%\) of 1–1.26 ms, at 0 s", cells[0]["said"])
 
 
 def test_without_counts_of_latencies_there_are_quantiles_and_it_is_said() -> None:

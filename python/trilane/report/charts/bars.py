@@ -13,8 +13,8 @@ from trilane.report.charts.base import (
     Look,
     data,
     interval,
-    interval_tips,
     row_height,
+    said,
     scaled,
     spec,
     whiskers,
@@ -74,6 +74,7 @@ def _bars(point: Point, measure: Shown, where: str = "") -> Chart:
     )
     for row in rows:
         row["label"] = formatting.number(row["median"])
+        row["said"] = said(row, unit)
         row["end"] = row["median"] if row["high"] is None else row["high"]
     longest = max(row["end"] for row in rows) or 1.0
     base = data(rows).encode(y=look.rows())
@@ -81,7 +82,7 @@ def _bars(point: Point, measure: Shown, where: str = "") -> Chart:
         # The numbers at the bars are the axis.
         alt.X("median:Q", axis=None, scale=alt.Scale(domain=[0, _NUMBER * longest], nice=False)),
         color=look.colour(legend=look.legend_of_versions()),
-        tooltip=[alt.Tooltip("title:N", title="arm"), *interval_tips(unit)],
+        description="said:N",
     )
     numbers = base.mark_text(align="left", dx=6).encode(alt.X("end:Q"), alt.Text("label:N"))
     return Chart(

@@ -211,17 +211,11 @@ def one() -> alt.Chart:
     return rule
 
 
-def ratio_tips() -> list[alt.Tooltip]:
-    """What a point tells of a ratio and its interval."""
-    return [alt.Tooltip(f"{name}:Q", format=".3~r") for name in ("ratio", "low", "high")]
-
-
-def interval_tips(unit: str) -> list[alt.Tooltip]:
-    """What a point tells of a median and its interval."""
-    return [
-        alt.Tooltip(f"{name}:Q", format=",.4~r", title=formatting.headed(name, unit))
-        for name in ("median", "low", "high")
-    ]
+def said(row: Json, unit: str) -> str:
+    """What a mark says when pointed at: whose a median is, and its interval."""
+    value = " ".join(part for part in (formatting.number(row["median"]), unit) if part)
+    ends = "" if row["low"] is None else f" ({formatting.interval(row['low'], row['high'])})"
+    return f"{row['title']}: {value}{ends}"
 
 
 def ratio_ticks(low: float, high: float) -> list[float]:

@@ -54,11 +54,7 @@ def _flame(profile: Profile, title: str) -> Chart:
             scale=alt.Scale(domain=codes, range=[_COLOURS[code] for code in codes]),
             legend=legend(codes),
         ),
-        tooltip=[
-            alt.Tooltip("name:N", title="function"),
-            alt.Tooltip("share:Q", format=".3~r", title="in it and what it called (%)"),
-            alt.Tooltip("samples:Q", format=",", title="samples"),
-        ],
+        description="said:N",
     )
     room = f"(datum.share / 100 * width - {_LETTER})"
     name = f"{room} < {_NAMED} ? '' : truncate(datum.name, floor({room} / {_LETTER}))"
@@ -88,6 +84,7 @@ def _common(profile: Profile) -> int:
 
 
 def _box(frame: Frame, total: int, below: int) -> Json:
+    share = 100 * frame.samples / total
     return {
         "name": frame.name,
         "code": frame.code,
@@ -95,6 +92,6 @@ def _box(frame: Frame, total: int, below: int) -> Json:
         "to": 100 * (frame.start + frame.samples) / total,
         "depth": frame.depth - below,
         "under": frame.depth - below + 1,
-        "share": 100 * frame.samples / total,
-        "samples": frame.samples,
+        "share": share,
+        "said": f"{frame.name}: {share:.3g} %, {formatting.counted(frame.samples, 'sample')}",
     }

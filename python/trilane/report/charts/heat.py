@@ -59,6 +59,10 @@ def _called(setting: str) -> str:
 
 
 def _heat(lab: LabResult, found: maps.Map, most: float) -> Chart:
+    def place(row: str, column: str) -> str:
+        across = f"{found.across} {column}"
+        return f"{found.down} {row}, {across}" if found.down else across
+
     rows = [
         {
             "row": row,
@@ -66,7 +70,8 @@ def _heat(lab: LabResult, found: maps.Map, most: float) -> Chart:
             "ratio": cell.ratio,
             "text": f"{formatting.times(cell.ratio)}×",
             "interval": f"{formatting.times(cell.low)}–{formatting.times(cell.high)}",
-            "finding": FINDINGS[cell.finding],
+            "said": f"{place(row, column)}: "
+            f"{formatting.ratio(cell.ratio, cell.low, cell.high)}, {FINDINGS[cell.finding]}",
             "claimed": cell.finding not in _UNCLAIMED,
             # Orange is light enough for dark ink up to its end.
             "strong": (cell.ratio > 1) == (found.better == "higher")
@@ -75,7 +80,6 @@ def _heat(lab: LabResult, found: maps.Map, most: float) -> Chart:
         for (row, column), cell in found.cells.items()
         if cell is not None and cell.ratio and cell.low is not None and cell.high is not None
     ]
-    down = [] if not found.down else [found.down]
     base = data(rows).encode(
         alt.X(
             "column:N",
@@ -87,17 +91,10 @@ def _heat(lab: LabResult, found: maps.Map, most: float) -> Chart:
             "row:N",
             title=_called(found.down) or None,
             sort=found.rows,
-            axis=alt.Axis(ticks=False, domain=False, labels=bool(down)),
+            axis=alt.Axis(ticks=False, domain=False, labels=bool(found.down)),
         ),
     )
     colours = [_WORSE, _PALE, _BETTER] if found.better == "higher" else [_BETTER, _PALE, _WORSE]
-    tooltip = [
-        *(alt.Tooltip("row:N", title=name) for name in down),
-        alt.Tooltip("column:N", title=found.across),
-        alt.Tooltip("text:N", title="ratio"),
-        alt.Tooltip("interval:N", title=f"{view.level(lab)} interval"),
-        alt.Tooltip("finding:N", title="finding"),
-    ]
     cells = base.mark_rect(style="tile", strokeWidth=2).encode(
         color=alt.condition(
             "datum.claimed",
@@ -114,7 +111,7 @@ def _heat(lab: LabResult, found: maps.Map, most: float) -> Chart:
             ),
             alt.value(GREY),
         ),
-        tooltip=tooltip,
+        description="said:N",
     )
     ink = alt.condition("datum.strong || !datum.claimed", alt.value("white"), alt.value(_DARK))
     value = base.mark_text(dy=-7, fontWeight="bold", fontSize=13).encode(text="text:N", color=ink)

@@ -19,6 +19,7 @@ from trilane.report.charts.base import (
     parts,
     plain,
     row_height,
+    said,
     spec,
 )
 from trilane.report.distribution import Band, bands_of
@@ -56,7 +57,7 @@ def latency(point: Point) -> list[Chart]:
 
 
 def _data(look: Look, bands: dict[str, list[Band]]) -> list[Json]:
-    return [
+    rows = [
         {
             **look.fields(arm.name),
             "x": round(1 / (1 - band.q), 4),
@@ -71,6 +72,9 @@ def _data(look: Look, bands: dict[str, list[Band]]) -> list[Json]:
         for band in bands[arm.name]
         if band.low > 0
     ]
+    for row in rows:
+        row["said"] = f"{row['percentile']} of {said(row, 'ms')}"
+    return rows
 
 
 def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> Chart:
@@ -91,7 +95,7 @@ def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> C
         base = data(curves).encode(axis, color=look.colour())
         layers += [
             base.mark_area(opacity=0.25).encode(time, alt.Y2("high:Q")),
-            base.mark_line(strokeWidth=2).encode(alt.Y("median:Q"), tooltip=_tooltip()[0]),
+            base.mark_line(strokeWidth=2).encode(alt.Y("median:Q"), description="title:N"),
         ]
         note += "Line: median over runs of each percentile; band: lowest to highest run. "
     if single:
@@ -99,7 +103,7 @@ def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> C
         layers += [
             base.mark_rule(strokeWidth=2, opacity=0.5).encode(time, alt.Y2("high:Q")),
             base.mark_point(filled=True, size=70, opacity=1).encode(
-                alt.Y("median:Q"), shape=look.shape(), tooltip=_tooltip()
+                alt.Y("median:Q"), shape=look.shape(), description="said:N"
             ),
         ]
         note += "Points: clients that report percentiles only; line: lowest to highest run. "
@@ -123,16 +127,6 @@ def percentile_axis(furthest: float) -> alt.X:
     )
 
 
-def _tooltip() -> list[alt.Tooltip]:
-    return [
-        alt.Tooltip("title:N", title="arm"),
-        alt.Tooltip("percentile:N"),
-        alt.Tooltip("median:Q", format=".3~r", title="median of runs (ms)"),
-        alt.Tooltip("low:Q", format=".3~r", title="lowest run (ms)"),
-        alt.Tooltip("high:Q", format=".3~r", title="highest run (ms)"),
-    ]
-
-
 def _rows(look: Look, bands: dict[str, list[Band]], key: str) -> Chart:
     # Arms that tell no latency are not among those that are looked at.
     rows = _data(look, {arm.name: _nearest(bands[arm.name]) for arm in look.arms})
@@ -153,7 +147,7 @@ def _rows(look: Look, bands: dict[str, list[Band]], key: str) -> Chart:
             scale=alt.Scale(domain=shown, range=["circle", "square", "triangle-up", "diamond"]),
             legend=legend(shown, ROW_NAMES),
         ),
-        tooltip=_tooltip(),
+        description="said:N",
     )
     return Chart(
         f"{key}latency",

@@ -14,7 +14,7 @@ from trilane.lab.model.capacity import Capacity, Tried
 from trilane.lab.model.documents import Json
 from trilane.lab.model.measures import CAPACITY
 from trilane.quantity import SECONDS
-from trilane.report import palette, view
+from trilane.report import formatting, palette, view
 from trilane.report.charts.base import (
     GREY,
     PLAIN,
@@ -128,15 +128,7 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
                 scale=alt.Scale(domain=[_HELD, _MISSED], range=["circle", "cross"]),
                 legend=legend([_HELD, _MISSED]),
             ),
-            tooltip=[
-                alt.Tooltip("arm:N"),
-                alt.Tooltip("rate:Q", format=",.4~r", title="requests/s asked for"),
-                alt.Tooltip("reached:Q", format=",.4~r", title="ok requests/s"),
-                alt.Tooltip("quantile:N"),
-                alt.Tooltip("latency:Q", format=",.3~r", title="latency (ms)"),
-                alt.Tooltip("held:N", title="goals"),
-                alt.Tooltip("why:N", title="what did not hold"),
-            ],
+            description="said:N",
         )
     )
     layers = [*_intervals(series, colour), *_limit_lines(limits), lines, points]
@@ -158,11 +150,12 @@ def _rows(series: Series, search: Capacity) -> list[Json]:
         {
             "arm": series.name,
             "rate": run.rate_per_s,
-            "reached": run.reached_per_s,
             "quantile": name,
             "latency": value * 1e3,
             "held": _HELD if run.held else _MISSED,
-            "why": "; ".join(run.why) or "–",
+            "said": f"{series.name} at {run.rate_per_s:,.0f} requests/s, "
+            f"{run.reached_per_s:,.0f} ok: {name} {formatting.quantity(value, 's')}, "
+            + (_HELD if run.held else "; ".join([_MISSED, *run.why])),
         }
         for run in search.tried
         for name, value in _quantiles(run)
@@ -199,7 +192,12 @@ def _bucket(rate: float) -> float:
 
 def _intervals(series: Sequence[Series], colour: alt.Color) -> list[alt.Chart]:
     bands = [
-        {"arm": one.name, "low": one.low, "high": one.high}
+        {
+            "arm": one.name,
+            "low": one.low,
+            "high": one.high,
+            "said": f"{one.name} holds at {one.low:,.0f} requests/s, not at {one.high:,.0f}",
+        }
         for one in series
         if one.low is not None and one.high is not None
     ]
@@ -212,11 +210,7 @@ def _intervals(series: Sequence[Series], colour: alt.Color) -> list[alt.Chart]:
             alt.X("low:Q"),
             alt.X2("high:Q"),
             color=colour,
-            tooltip=[
-                alt.Tooltip("arm:N"),
-                alt.Tooltip("low:Q", format=",.4~r", title="holds at (requests/s)"),
-                alt.Tooltip("high:Q", format=",.4~r", title="does not hold at (requests/s)"),
-            ],
+            description="said:N",
         )
     ]
 
@@ -239,5 +233,5 @@ def _limit_lines(limits: Sequence[Json]) -> list[alt.Chart]:
     return [
         data(limits)
         .mark_rule(color=GREY, strokeDash=[6, 4], strokeWidth=1.5)
-        .encode(alt.Y("limit:Q"), tooltip=[alt.Tooltip("goal:N", title="asked for")])
+        .encode(alt.Y("limit:Q"), description="goal:N")
     ]

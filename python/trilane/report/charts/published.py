@@ -6,7 +6,7 @@ import altair as alt
 
 from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
-from trilane.report import labels, view
+from trilane.report import formatting, labels, view
 from trilane.report.charts.base import (
     GREY,
     ROW_NAMES,
@@ -15,7 +15,6 @@ from trilane.report.charts.base import (
     legend,
     one,
     ratio_axis,
-    ratio_tips,
     row_axis,
     row_height,
     spec,
@@ -31,10 +30,13 @@ def published(lab: LabResult) -> Chart | None:
     named_rows = [wrapped(row.label) for row in labels.published(lab)]
     for row, label in zip(lab.published, named_rows, strict=True):
         named = {"what": label, "who": _THEIRS}
-        rows.append({**named, "ratio": row.published.ratio, "low": None, "high": None})
+        theirs = row.published.ratio
+        rows.append({**named, "ratio": theirs, "low": None, "high": None, "said": _said(theirs)})
         if (ours := row.ours) is not None:
             named = {"what": label, "who": _OURS}
-            rows.append({**named, "ratio": ours.ratio, "low": ours.low, "high": ours.high})
+            told = _said(ours.ratio, ours.low, ours.high)
+            here = {"ratio": ours.ratio, "low": ours.low, "high": ours.high, "said": told}
+            rows.append({**named, **here})
     if not rows:
         return None
     ends = [row[key] for row in rows for key in ("ratio", "low", "high") if row[key]]
@@ -61,7 +63,7 @@ def published(lab: LabResult) -> Chart | None:
             scale=alt.Scale(domain=[_THEIRS, _OURS], range=["diamond", "circle"]),
             legend=legend([_THEIRS, _OURS], ROW_NAMES),
         ),
-        tooltip=[alt.Tooltip("what:N", title="ratio"), alt.Tooltip("who:N"), *ratio_tips()],
+        description="said:N",
     )
     lines = max(label.count("\n") + 1 for label in named_rows)
     return Chart(
@@ -71,3 +73,7 @@ def published(lab: LabResult) -> Chart | None:
         f"{view.level(lab)} interval. Log scale.",
         spec(alt.layer(one(), join, whisker, point), row_height(lines) * len(named_rows)),
     )
+
+
+def _said(ratio: float | None, low: float | None = None, high: float | None = None) -> str:
+    return f"{_THEIRS if low is None else _OURS}: {formatting.ratio(ratio, low, high)}"

@@ -10,6 +10,7 @@ from trilane.lab.analysis import looks
 from trilane.lab.model.comparison import Comparison, Shown
 from trilane.lab.model.documents import Json
 from trilane.report import formatting, view
+from trilane.report.cells import FINDINGS
 from trilane.report.charts.base import (
     GREY,
     ROW_NAMES,
@@ -18,15 +19,12 @@ from trilane.report.charts.base import (
     data,
     one,
     ratio_axis,
-    ratio_tips,
     row_axis,
     row_height,
     spec,
     wrapped,
 )
 from trilane.report.view import Point
-
-_TOOLTIP = (("title:N", "arm"), ("measure:N", "measure"), ("finding:N", "finding"))
 
 
 def forests(point: Point) -> list[Chart]:
@@ -39,6 +37,7 @@ def forests(point: Point) -> list[Chart]:
 
 def _rows(comparison: Comparison, measures: Sequence[Shown], look: Look) -> list[Json]:
     labels = {measure.name: measure.label for measure in measures}
+    several = len(measures) > 1
     return [
         {
             "measure": wrapped(labels[row.measure]),
@@ -46,7 +45,8 @@ def _rows(comparison: Comparison, measures: Sequence[Shown], look: Look) -> list
             "ratio": row.ratio,
             "low": row.low,
             "high": row.high,
-            "finding": row.finding,
+            "said": ", ".join([look.titles[row.arm], *([labels[row.measure]] if several else [])])
+            + f": {formatting.ratio(row.ratio, row.low, row.high)}, {FINDINGS[row.finding]}",
         }
         for row in comparison.ratios
         if row.measure in labels and row.ratio is not None and row.low is not None
@@ -107,7 +107,7 @@ def _forest(point: Point, measures: Sequence[Shown], few: bool) -> Chart | None:
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
         alt.X("ratio:Q"),
         shape=look.shape(legend=legend),
-        tooltip=[*(alt.Tooltip(field, title=called) for field, called in _TOOLTIP), *ratio_tips()],
+        description="said:N",
     )
     whisker = base.mark_rule(strokeWidth=3).encode(*interval)
     layers = alt.layer(floor.encode(*interval), one(), whisker, points)

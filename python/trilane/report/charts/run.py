@@ -10,7 +10,7 @@ import altair as alt
 from trilane.lab.model.documents import Json
 from trilane.lab.model.run import Run
 from trilane.lab.model.traffic import Window
-from trilane.report import palette
+from trilane.report import formatting, palette
 from trilane.report.charts.base import GREY, PLAIN, Chart, data, legend, log_ticks, spec
 from trilane.report.charts.latency import percentile_axis
 from trilane.report.distribution import curve
@@ -110,7 +110,7 @@ def _heat(run: Run) -> Chart | None:
                 "high": 10 ** ((step + 1) / _STEPS) / 1e3,
                 "count": count,
                 "said": (
-                    f"{count:,} ({count / total:.0%}) of {_ms(step)}–{_ms(step + 1)} ms, "
+                    f"{count:,} requests ({count / total:.0%}) of {_ms(step)}–{_ms(step + 1)} ms, "
                     f"at {part.begin:.4g} s"
                 ),
             }
@@ -139,7 +139,7 @@ def _heat(run: Run) -> Chart | None:
                 legend=alt.Legend(orient="top", tickCount=4, format="~s", symbolType="square"),
             ),
             # In few words, as there are a thousand of them.
-            tooltip=alt.Tooltip("said:N", title="requests"),
+            description="said:N",
         )
     )
     return Chart(
@@ -224,7 +224,7 @@ def distribution(run: Run) -> Chart | None:
                 scale=alt.Scale(domain=names, range=[_DASHES.get(n, _SOLID) for n in names]),
                 legend=legend(names),
             ),
-            tooltip=alt.Tooltip("kind:N", title="line"),
+            description="kind:N",
         )
     )
     model = (
@@ -292,8 +292,8 @@ def slowest(run: Run) -> Chart | None:
                     "kind": name,
                     "time": length * 1e3,
                     "order": _PARTS.index(name),
-                    "number": slow.number,
-                    "connection": f"{slow.worker}:{slow.connection}, stream {slow.stream}",
+                    "said": f"{formatting.quantity(length, 's')} {name}; number {slow.number:,}, "
+                    f"connection {slow.worker}:{slow.connection}, stream {slow.stream}",
                 }
             )
     names = [name for name in _PARTS if any(row["kind"] == name and row["time"] for row in rows)]
@@ -310,13 +310,7 @@ def slowest(run: Run) -> Chart | None:
             alt.X("time:Q", title=None, axis=alt.Axis(format=PLAIN)),
             color=_colour(names),
             order=alt.Order("order:Q"),
-            tooltip=[
-                alt.Tooltip("place:N", title="request"),
-                alt.Tooltip("kind:N", title="part"),
-                alt.Tooltip("time:Q", format=",.4~r", title="time (ms)"),
-                alt.Tooltip("number:Q", format=",", title="number in the run"),
-                alt.Tooltip("connection:N", title="worker:connection"),
-            ],
+            description="said:N",
         )
     )
     more = f"The first {_SLOWEST} of {len(run.slowest)}. " if len(run.slowest) > _SLOWEST else ""
@@ -417,7 +411,7 @@ def _lines(
     solid = (
         base.transform_filter(f"datum.kind != '{_DUE}'")
         .mark_line(strokeWidth=1.8)
-        .encode(tooltip=alt.Tooltip("kind:N", title="line"))
+        .encode(description="kind:N")
     )
     dashed = base.transform_filter(f"datum.kind == '{_DUE}'").mark_line(
         strokeWidth=1.5, strokeDash=[5, 4]

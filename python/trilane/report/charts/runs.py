@@ -56,6 +56,9 @@ def paired(point: Point) -> Chart | None:
     if not raw:
         return None
     rows, unit = scaled(raw, measure.unit, ("value",))
+    for row in rows:
+        value = " ".join(part for part in (formatting.number(row["value"]), unit) if part)
+        row["said"] = f"{row['title']}, block {row['block']}: {value}"
     drawn = _row_by_row if many else _block_by_block
     note, made = drawn(look, rows, unit)
     label = formatting.capital(formatting.headed(measure.label, unit))
@@ -100,7 +103,7 @@ def _block_by_block(look: Look, rows: Sequence[Json], unit: str) -> tuple[str, J
         y=alt.Y("value:Q", title=None, scale=scale, axis=axis),
         color=look.colour(),
         shape=look.shape(),
-        tooltip=_tips(unit),
+        description="said:N",
     )
     note = (
         "The runs of a block stand above each other. Where the distance between arms is the same "
@@ -118,7 +121,7 @@ def _row_by_row(look: Look, rows: Sequence[Json], unit: str) -> tuple[str, Json]
             y=look.rows(),
             x=alt.X("value:Q", title=None, scale=scale, axis=axis),
             color=look.colour(legend=look.legend_of_versions()),
-            tooltip=_tips(unit),
+            description="said:N",
         )
     )
     return "One point per block.", spec(points, row_height(look.lines) * len(look.arms))
@@ -132,14 +135,6 @@ def _values(rows: Sequence[Json], unit: str) -> tuple[alt.Scale, alt.Axis]:
     if unit == "/s":
         axis.format = "~s"
     return alt.Scale(zero=False, padding=10), axis
-
-
-def _tips(unit: str) -> list[alt.Tooltip]:
-    return [
-        alt.Tooltip("title:N", title="arm"),
-        alt.Tooltip("block:Q"),
-        alt.Tooltip("value:Q", format=",.4~r", title=formatting.headed("value", unit)),
-    ]
 
 
 def windows(point: Point) -> Chart | None:
@@ -168,7 +163,7 @@ def windows(point: Point) -> Chart | None:
             alt.Y("rate:Q", title=None, axis=alt.Axis(format="~s")),
             color=look.colour(),
             detail=alt.Detail("run:N"),
-            tooltip=alt.Tooltip("run:N"),
+            description="run:N",
         )
     )
     return Chart(

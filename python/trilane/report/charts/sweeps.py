@@ -17,10 +17,10 @@ from trilane.report.charts.base import (
     data,
     height_scale,
     interval,
-    interval_tips,
     log_ticks,
     parts,
     plain,
+    said,
     scaled,
     spec,
 )
@@ -80,7 +80,7 @@ def _sweep(
         return None
     rows, unit = scaled(raw, measure.unit, ("median", "low", "high"))
     factor, of = (1e-3, "ms") if sweep.key == "rtt" else (1.0, sweep.unit)
-    rows = [{**row, "value": row["value"] / factor} for row in rows]
+    rows = [{**row, "value": row["value"] / factor, "said": said(row, unit)} for row in rows]
     values = sorted({row["value"] for row in rows})
     wide = values[0] > 0 and values[-1] / values[0] >= _WIDE
     along = _KEYS.get(sweep.key, sweep.key)
@@ -104,20 +104,15 @@ def _sweep(
     )
     base = data(rows).encode(axis, color=look.colour())
     layers: list[alt.Chart] = _crossings(lab, measure, names, axis, factor)
-    named = alt.Tooltip("title:N", title="arm")
     layers += [
         base.mark_rule(strokeWidth=2, opacity=0.6).encode(
             alt.Y("low:Q", title=None), alt.Y2("high:Q")
         ),
-        base.mark_line(strokeWidth=2).encode(height, tooltip=named),
+        base.mark_line(strokeWidth=2).encode(height, description="title:N"),
         base.mark_point(filled=True, size=70, opacity=1).encode(
             height,
             shape=look.shape(),
-            tooltip=[
-                named,
-                alt.Tooltip("value:Q", format=PLAIN, title=of or sweep.key),
-                *interval_tips(unit),
-            ],
+            description="said:N",
         ),
     ]
     note = f"Point: median of the runs; upright line: {view.level(lab)} interval."
@@ -151,10 +146,11 @@ def _crossings(
     if not found:
         return []
     base = data(found)
-    tooltip = alt.Tooltip("text:N", title="crossing")
     return [
         base.mark_rect(color=GREY, opacity=0.2).encode(
-            alt.X("from:Q"), alt.X2("to:Q"), tooltip=tooltip
+            alt.X("from:Q"), alt.X2("to:Q"), description="text:N"
         ),
-        base.mark_rule(color=GREY, strokeDash=[5, 4], strokeWidth=2).encode(axis, tooltip=tooltip),
+        base.mark_rule(color=GREY, strokeDash=[5, 4], strokeWidth=2).encode(
+            axis, description="text:N"
+        ),
     ]
