@@ -84,6 +84,12 @@ def test_a_bar_says_its_interval() -> None:
     ]
 
 
+def test_a_published_ratio_says_whose_it_is() -> None:
+    (beside,) = [each for each in charts.charts(bookstore()) if each.name == "published"]
+    told = [title.text for title in parsed(drawing.svg(beside)).iter("title")]
+    assert told[:2] == ["published: 0.60×", "here: 0.37× (0.37–0.38)"]
+
+
 def test_labels_of_several_lines_are_whole() -> None:
     made = base.data([{"arm": "one\ntwo", "value": 1}]).mark_bar().encode(alt.X("value:Q"))
     label = list(words(drawn(made.encode(alt.Y("arm:N", axis=base.row_axis())))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import math
+import re
 from dataclasses import replace as replace_observed
 from itertools import pairwise
 from typing import Any
@@ -162,7 +163,9 @@ def test_the_chart_is_of_vega_lite_with_named_axes_and_stands_in_the_report() ->
         ("300ms", "0%"),
         ("300ms", "3%"),
     }
-    assert "map-h2-h1" in html.render(networks())
+    page = html.render(networks())
+    assert "map-h2-h1" in page
+    assert re.search(r"<title>rtt 1ms, loss 3%: 2\.\d+× \(2\.\d+–2\.\d+\), higher</title>", page)
 
 
 def scale_of(chart: charts.Chart) -> dict[str, Any]:

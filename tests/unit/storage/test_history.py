@@ -148,7 +148,9 @@ def test_a_page_is_written_where_it_is_asked_for(trilane: Trilane, tmp_path: Pat
     code, _, err = trilane("bookstore", "--report", str(file))
     assert code == 0
     assert str(file) in err
-    assert re.findall(r'id="chart-(\d)"', file.read_text(encoding="utf-8")) == ["1", "2"]
+    page = file.read_text(encoding="utf-8")
+    assert re.findall(r'id="chart-(\d)"', page) == ["1", "2"]
+    assert re.search(r"<title>\d{8}-\d{6}-bookstore\S*: [\d,.]+ \([\d,.]+–[\d,.]+\), trilane", page)
 
 
 def test_a_page_escapes_what_runs_say(state: Path, tmp_path: Path) -> None:

@@ -196,7 +196,8 @@ def _intervals(series: Sequence[Series], colour: alt.Color) -> list[alt.Chart]:
             "arm": one.name,
             "low": one.low,
             "high": one.high,
-            "said": f"{one.name} holds at {one.low:,.0f} requests/s, not at {one.high:,.0f}",
+            "said": f"{one.name}: the highest rate that holds is "
+            f"{formatting.interval(one.low, one.high)} requests/s",
         }
         for one in series
         if one.low is not None and one.high is not None
