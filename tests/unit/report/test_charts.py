@@ -16,7 +16,7 @@ import pytest
 from jsonschema import ValidationError
 from msgspec import convert
 
-from synthetic import labs, races, searches
+from synthetic import calls, labs, races, searches
 from synthetic.records import altered, with_runs
 from trilane.lab.analysis import paired
 from trilane.lab.model.lab import LabResult, Swept
@@ -176,6 +176,15 @@ def test_of_searches_the_rate_that_holds_alone_is_drawn_as_bars() -> None:
     names = list(drawn("capacity"))
     assert [name for name in names if name.startswith("bars-")] == ["bars-capacity_per_s"]
     assert "load" in names
+
+
+def test_of_very_many_arms_a_sweep_shows_the_best_of_each_point() -> None:
+    """All of them stood above the fold, 2,000 pixels high."""
+    made = {chart.name: chart for chart in charts.charts(calls.result(4))}
+    few = made["at2-deciding"]
+    assert len(few.spec["layer"][0]["encoding"]["y"]["sort"]) == 12
+    whole = rows(made["at2-bars-mean_s"])
+    assert few.note == f"the best 12 of {len({row['title'] for row in whole})}, lower is better"
 
 
 def test_every_bar_ends_in_its_number() -> None:

@@ -36,6 +36,8 @@ _ASKED = (
     "peak_rss_bytes",
 )
 _FIRST, _FIRST_OF_MANY = 5, 3
+# Arms at each point of a sweep; those of one point are all in its own part of the page.
+_BEST = 12
 
 
 def bars(point: Point) -> tuple[list[Chart], list[Chart]]:
@@ -57,15 +59,17 @@ def bars(point: Point) -> tuple[list[Chart], list[Chart]]:
 def at_point(point: Point) -> Chart | None:
     """The deciding measure as bars: the chart of a post, one per value of a sweep."""
     measure = view.deciding(point.comparison)
-    return None if measure is None else _bars(point, measure, f" at {point.label}")
+    return None if measure is None else _bars(point, measure, f" at {point.label}", _BEST)
 
 
-def _bars(point: Point, measure: Shown, where: str = "") -> Chart:
-    arms = [
+def _bars(point: Point, measure: Shown, where: str = "", most: int | None = None) -> Chart:
+    known = [
         arm
         for arm in view.listed(point.comparison)
         if view.summary(arm, measure).median is not None
     ]
+    arms = known[:most]
+    best = f"the best {len(arms)} of {len(known)}, " if len(arms) < len(known) else ""
     look = Look(arms, among=point.everyone, margin=ROW_NAMES)
     rows, unit = scaled(
         ({**look.fields(arm.name), **interval(view.summary(arm, measure))} for arm in arms),
@@ -88,6 +92,6 @@ def _bars(point: Point, measure: Shown, where: str = "") -> Chart:
     return Chart(
         f"{point.key}{'deciding' if where else f'bars-{measure.name}'}",
         f"{formatting.headed(formatting.capital(measure.label), unit)}{where}",
-        f"{measure.better} is better",
+        f"{best}{measure.better} is better",
         spec(alt.layer(drawn, whiskers(base), numbers), row_height(look.lines) * len(arms), SMALL),
     )
