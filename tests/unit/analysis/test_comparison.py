@@ -183,8 +183,8 @@ def test_why_is_told_where_the_numbers_carry_it() -> None:
     race = races.race({"h1": 1.0, "h2": 2.0})
     [because] = paired.compare(full(race, {"h1": 8.0, "h2": 4.0})).said.because
     assert re.fullmatch(
-        r"The server's CPU was the limit: a request costs it 4\.\d+ µs over HTTP/2 and 8\.\d+ µs over "
-        r"HTTP/1\.1\.",
+        r"The server's CPU was the limit: a request costs it 4\.\d+ µs over HTTP/2 "
+        r"and 8\.\d+ µs over HTTP/1\.1\.",
         because,
     )
     # What goes the other way explains nothing, nor does what does not differ.
