@@ -111,7 +111,7 @@ def _run(run: Run) -> dict[str, Any]:
     ]
     return {
         "kind": "Run",
-        "answer": answer(run),
+        "found": answer(run),
         "lines": [run.target.url, *_asked(run), f"{run.started_at}, trilane {_program(run)}."],
         "sections": [section for section in sections if section is not None],
     }
@@ -372,7 +372,7 @@ def _search(search: Search) -> dict[str, Any]:
         lines.append(f"What did not hold above it: {', '.join(capacity.broke)}.")
     return {
         "kind": "Search for the highest rate",
-        "answer": answer(search),
+        "found": answer(search),
         "lines": lines,
         "sections": [_rates(capacity), _trials(capacity.tried)],
     }
