@@ -20,7 +20,7 @@ from synthetic import labs, races, searches
 from synthetic.records import altered, with_runs
 from trilane.lab.analysis import paired
 from trilane.lab.model.lab import LabResult, Swept
-from trilane.lab.model.measures import CAPACITY
+from trilane.lab.model.measures import CAPACITY, RATE
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.search import Search
 from trilane.report import charts, palette, view
@@ -61,7 +61,7 @@ def capacity() -> LabResult:
         return {"capacity": convert(searches.search(low=low, high=low * 1.04), Search).capacity}
 
     observed = with_runs(races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, blocks=6), found)
-    made = replace(observed, measures=(CAPACITY,), rank=CAPACITY)
+    made = replace(observed, measures=(CAPACITY, RATE), rank=CAPACITY)
     return LabResult.of_race(paired.compare(made))
 
 
