@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from msgspec import UNSET
@@ -459,7 +459,7 @@ def _notes(comparison: Comparison) -> Text:
         if row.failed
     ]
     if len(comparison.arms) <= view.FEW:
-        lines += _busy(comparison)
+        lines += [*_paths(rows), *_busy(comparison)]
     lines += [
         Text(f"{gone.arm} not raced: {gone.reason}", style="yellow")
         for gone in skipped_in(comparison)
@@ -473,6 +473,14 @@ def _notes(comparison: Comparison) -> Text:
     if differing:
         lines.append(Text(f"not equal between arms: {', '.join(differing)}", style="yellow"))
     return Text("\n").join([*lines, *_legend(comparison, looks.percent(comparison.plan.level))])
+
+
+def _paths(rows: Sequence[accounts.Account]) -> list[Text]:
+    """The round trip of each arm, and the path where they do not share one."""
+    apart = len({row.network for row in rows}) > 1
+    known = [row for row in rows if apart or row.round_trip != formatting.NONE]
+    each = [f"{row.title} {row.round_trip}{f' {row.network}' if apart else ''}" for row in known]
+    return [Text(f"round trip: {', '.join(each)}", "dim")] if each else []
 
 
 def _busy(comparison: Comparison) -> list[Text]:
