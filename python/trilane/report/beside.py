@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trilane.lab.model.beside import Beside, Told
-from trilane.report import formatting, styles
+from trilane.report import answers, formatting, styles
 
 # Kinds of errors and status codes that are listed for one run.
 _LISTED = 4
@@ -26,7 +26,8 @@ def render(beside: Beside) -> RenderableType:
     runs = _named(beside)
     files = "\n".join(f"{name}  {told.tool}: {told.file}, {told.format}" for name, told in runs)
     return Group(
-        Text.assemble((beside.verdict, "bold"), "\n\n", files),
+        Text("\n").join([answers.text(beside.answer), *map(Text, beside.answer.details)]),
+        Text(f"\n{files}"),
         Padding(_table(beside, runs), (1, 0)),
         _notes(beside, runs),
     )
@@ -100,10 +101,4 @@ def _notes(beside: Beside, runs: Sequence[tuple[str, Told]]) -> Text:
             lines.append(Text(f"{name}, its own rate: {told.own_rate.counts}", style="dim"))
         if told.unsaid:
             lines.append(Text(f"{name} does not tell: {'; '.join(told.unsaid)}", style="dim"))
-    verdict = beside.validity
-    lines += [
-        Text(""),
-        Text.assemble("validity: ", (verdict.verdict, styles.VALIDITY[verdict.verdict])),
-        *(Text(f"  {reason.text}") for reason in verdict.reasons),
-    ]
     return Text("\n").join(lines)
