@@ -29,7 +29,7 @@ def render(beside: Beside) -> RenderableType:
         Text("\n").join([answers.text(beside.answer), *map(Text, beside.answer.details)]),
         Text(f"\n{files}"),
         Padding(_table(beside, runs), (1, 0)),
-        _notes(beside, runs),
+        _notes(runs),
     )
 
 
@@ -87,7 +87,7 @@ def _received(told: Told) -> str:
     return f"{formatting.quantity(told.bytes_received, 'B')} ({told.bytes_are})"
 
 
-def _notes(beside: Beside, runs: Sequence[tuple[str, Told]]) -> Text:
+def _notes(runs: Sequence[tuple[str, Told]]) -> Text:
     lines = [
         Text(
             "ok requests/s: ok requests divided by the time, the same for every tool; "
