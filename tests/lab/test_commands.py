@@ -141,4 +141,4 @@ def test_a_folder_anywhere_is_compared_with_a_run_of_the_state_folder(tmp_path: 
     copy = shutil.copytree(one, tmp_path / "elsewhere")
     done = trilane("compare", str(copy), "20261119-100000-race", "--state", str(state))
     assert done.returncode == 0, done.stderr
-    assert "Requests/s, B to A" in " ".join(done.stdout.split())
+    assert "between A and B was shown in requests/s" in " ".join(done.stdout.split())

@@ -148,7 +148,13 @@ impl Answer {
                 doubts: doubts(&outcome.validity.reasons),
             },
             figures: figures(outcome),
-            details: thresholds.iter().map(threshold).collect(),
+            details: thresholds
+                .iter()
+                .map(|checked| {
+                    let ended = if checked.holds { "passed" } else { "breached" };
+                    format!("{}: {ended}", threshold(checked))
+                })
+                .collect(),
             thresholds,
         }
     }

@@ -44,7 +44,8 @@ impl ThreadUse {
         Self {
             user_s: self.user_s - earlier.user_s,
             system_s: self.system_s - earlier.system_s,
-            run_delay_s: self.run_delay_s - earlier.run_delay_s,
+            // A process without a descriptor left cannot read it.
+            run_delay_s: (self.run_delay_s - earlier.run_delay_s).max(0.0),
             voluntary: self.voluntary - earlier.voluntary,
             involuntary: self.involuntary - earlier.involuntary,
         }
@@ -217,6 +218,16 @@ mod tests {
         }
         assert!(ThreadUse::now().since(before).cpu_s() >= 0.01);
         assert!(peak_rss_bytes().unwrap() > 1 << 20);
+    }
+
+    #[test]
+    fn a_delay_that_cannot_be_read_any_more_is_none() {
+        let delayed = |run_delay_s| ThreadUse {
+            run_delay_s,
+            ..ThreadUse::default()
+        };
+        assert_eq!(delayed(0.5).since(delayed(0.2)).run_delay_s, 0.3);
+        assert_eq!(delayed(0.0).since(delayed(0.2)).run_delay_s, 0.0);
     }
 
     #[test]

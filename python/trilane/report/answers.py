@@ -36,4 +36,4 @@ def text(answer: Answer) -> Text:
 
 def doubt_text(doubt: Doubt) -> str:
     """What speaks against it, and what to do."""
-    return f"{doubt.text}; {doubt.advice}" if doubt.advice else doubt.text
+    return f"{doubt.text} → {doubt.advice}" if doubt.advice else doubt.text

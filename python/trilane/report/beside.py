@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trilane.lab.model.beside import Beside, Told
-from trilane.report import formatting, styles
+from trilane.report import answers, formatting, styles
 
 # Kinds of errors and status codes that are listed for one run.
 _LISTED = 4
@@ -26,9 +26,10 @@ def render(beside: Beside) -> RenderableType:
     runs = _named(beside)
     files = "\n".join(f"{name}  {told.tool}: {told.file}, {told.format}" for name, told in runs)
     return Group(
-        Text.assemble((beside.verdict, "bold"), "\n\n", files),
+        Text("\n").join([answers.text(beside.answer), *map(Text, beside.answer.details)]),
+        Text(f"\n{files}"),
         Padding(_table(beside, runs), (1, 0)),
-        _notes(beside, runs),
+        _notes(runs),
     )
 
 
@@ -86,7 +87,7 @@ def _received(told: Told) -> str:
     return f"{formatting.quantity(told.bytes_received, 'B')} ({told.bytes_are})"
 
 
-def _notes(beside: Beside, runs: Sequence[tuple[str, Told]]) -> Text:
+def _notes(runs: Sequence[tuple[str, Told]]) -> Text:
     lines = [
         Text(
             "ok requests/s: ok requests divided by the time, the same for every tool; "
@@ -100,10 +101,4 @@ def _notes(beside: Beside, runs: Sequence[tuple[str, Told]]) -> Text:
             lines.append(Text(f"{name}, its own rate: {told.own_rate.counts}", style="dim"))
         if told.unsaid:
             lines.append(Text(f"{name} does not tell: {'; '.join(told.unsaid)}", style="dim"))
-    verdict = beside.validity
-    lines += [
-        Text(""),
-        Text.assemble("validity: ", (verdict.verdict, styles.VALIDITY[verdict.verdict])),
-        *(Text(f"  {reason.text}") for reason in verdict.reasons),
-    ]
     return Text("\n").join(lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from msgspec import UNSET
@@ -12,8 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trilane.lab.analysis import looks
-from trilane.lab.analysis.verdict import bound_text
-from trilane.lab.model.comparison import Comparison, JudgedArm
+from trilane.lab.model.comparison import ArmLoad, Comparison, JudgedArm
 from trilane.lab.model.lab import LabResult, skipped_in
 from trilane.report import (
     accounts,
@@ -59,19 +58,16 @@ def show(result: LabResult, console: Console) -> None:
 
 
 def _race(comparison: Comparison, width: int) -> RenderableType:
+    """The answer and what it rests on, in some twenty-five lines; the page has the rest."""
+    shape = ", ".join(filter(None, [comparison.url, *_shape(comparison).splitlines()]))
     return Group(
         answers.text(comparison.said),
-        Text.assemble(
-            "\n",
-            *((comparison.url, "\n") if comparison.url else ()),
-            (_shape(comparison), "dim"),
-        ),
-        Padding(_table(comparison, width), (1, 0)),
+        Text(f"\n{shape}", "dim"),
+        Padding(_table(comparison, width, brief=True), (1, 0, 0, 0)),
         *_capacities(comparison),
         *_pairs(comparison),
-        *_accounts(comparison),
         *_drawn(comparison, alone=True),
-        _notes(comparison, _legend(comparison, looks.percent(comparison.plan.level))),
+        _notes(comparison),
     )
 
 
@@ -198,14 +194,14 @@ def _legend(comparison: Comparison, level: str) -> list[Text]:
     ]
 
 
-def _table(comparison: Comparison, width: int) -> RenderableType:
+def _table(comparison: Comparison, width: int, *, brief: bool = False) -> RenderableType:
     if not view.measures(comparison):
         return Text("")
     crossed = _grids(comparison)
     if crossed is not None:
         return crossed
     if len(comparison.arms) <= view.FEW:
-        table = _measures_down(comparison)
+        table = _measures_down(comparison, brief=brief)
         if Console(width=_ANY_WIDTH).measure(table).maximum <= width:
             return table
     return _arms_down(comparison, width)
@@ -298,8 +294,11 @@ def _map(found: maps.Map) -> RenderableType:
     return Group(Text(f"\n{formatting.capital(found.title)}", "bold"), table)
 
 
-def _measures_down(comparison: Comparison) -> Table:
-    """Measures down, arms across: value, then ratio to the baseline with its interval."""
+def _measures_down(comparison: Comparison, *, brief: bool) -> Table:
+    """Measures down, arms across: value, then ratio to the baseline with its interval.
+
+    In brief only the measure that decides has a line for its ratio; others have it beside values.
+    """
     arms = comparison.arms
     compared = bool(comparison.ratios)
     table = styles.table()
@@ -321,10 +320,23 @@ def _measures_down(comparison: Comparison) -> Table:
         if not compared:
             table.add_row(label, *values)
             continue
+        known = any(each.ratio not in (None, formatting.NONE) for each in row.cells)
+        below = known and (not brief or row.measure.name == comparison.ranking.measure)
+        if brief and not below:
+            values = [
+                Text.assemble(value, " ", _ratio_alone(each))
+                for value, each in zip(values, row.cells, strict=True)
+            ]
         table.add_row(label, *values, row.floor)
-        if any(each.ratio is not None and each.ratio != formatting.NONE for each in row.cells):
+        if below:
             table.add_row("", *(_ratio(each) for each in row.cells), style="dim")
     return table
+
+
+def _ratio_alone(cell: cells.Cell) -> Text:
+    """Mark and ratio without the interval: `▼ 0.45×`."""
+    ratio = _ratio(cell)
+    return Text(ratio.plain.partition(" (")[0], style=ratio.style)
 
 
 def _arms_down(comparison: Comparison, width: int) -> RenderableType:
@@ -437,17 +449,17 @@ def _titled(title: str, lines: Iterable[Text]) -> Text:
     return Text("\n").join([Text(f"\n{title}", style="bold"), *lines])
 
 
-def _notes(comparison: Comparison, lines: list[Text]) -> Text:
-    lines.append(Text(""))
-    for arm in comparison.arms:
-        load = arm.load
-        busy = [
-            f"{side} {formatting.percent(share)}"
-            for side, share in (("client", load.client_busy), ("server", load.server_busy))
-            if share is not None
-        ]
-        if busy and len(comparison.arms) <= view.FEW:
-            lines.append(Text(f"{arm.title}: {bound_text(load)}; busiest thread {', '.join(busy)}"))
+def _notes(comparison: Comparison) -> Text:
+    """What became of the requests, how busy both ends were, and what was not equal, a line each."""
+    rows = accounts.accounts(comparison)
+    lines = [Text(f"\n{accounts.total(rows)}", "dim")] if rows else [Text("")]
+    lines += [
+        Text(f"{row.title}: {row.failed:,} of {row.started:,} failed ({row.kinds})", "yellow")
+        for row in rows
+        if row.failed
+    ]
+    if len(comparison.arms) <= view.FEW:
+        lines += [*_paths(rows), *_busy(comparison)]
     lines += [
         Text(f"{gone.arm} not raced: {gone.reason}", style="yellow")
         for gone in skipped_in(comparison)
@@ -460,4 +472,27 @@ def _notes(comparison: Comparison, lines: list[Text]) -> Text:
     differing = ledgers.unexpected(comparison)
     if differing:
         lines.append(Text(f"not equal between arms: {', '.join(differing)}", style="yellow"))
-    return Text("\n").join(lines)
+    return Text("\n").join([*lines, *_legend(comparison, looks.percent(comparison.plan.level))])
+
+
+def _paths(rows: Sequence[accounts.Account]) -> list[Text]:
+    """The round trip of each arm, and the path where they do not share one."""
+    apart = len({row.network for row in rows}) > 1
+    known = [row for row in rows if apart or row.round_trip != formatting.NONE]
+    each = [f"{row.title} {row.round_trip}{f' {row.network}' if apart else ''}" for row in known]
+    return [Text(f"round trip: {', '.join(each)}", "dim")] if each else []
+
+
+def _busy(comparison: Comparison) -> list[Text]:
+    """How busy the busiest thread of both ends was, in each arm."""
+    known = [arm for arm in comparison.arms if arm.load.client_busy is not None]
+    if not known:
+        return []
+
+    def told(load: ArmLoad) -> str:
+        ends = [load.client_busy, *([] if load.server_busy is None else [load.server_busy])]
+        return " and ".join(formatting.percent(share or 0.0) for share in ends)
+
+    both = any(arm.load.server_busy is not None for arm in known)
+    each = ", ".join(f"{arm.title} {told(arm.load)}" for arm in known)
+    return [Text(f"busiest thread of client{' and server' if both else ''}: {each}", "dim")]

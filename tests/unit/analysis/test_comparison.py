@@ -4,7 +4,7 @@ import dataclasses
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,11 +20,12 @@ from trilane.lab.analysis.paired import Observed
 from trilane.lab.experiment.form import Answer
 from trilane.lab.model.contender import Wire
 from trilane.lab.model.lab import LabResult
-from trilane.lab.model.measures import RATE, WIRE
+from trilane.lab.model.measures import BY_NAME, RATE, WIRE
 from trilane.lab.model.network import Check, Lateness, OnNetwork, Packets, Way
 from trilane.lab.model.run import Body
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.sent_by import SentBy
+from trilane.lab.model.validity import Reason, RunValidity
 from trilane.report import accounts, html, terminal
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
@@ -138,6 +139,60 @@ def test_what_is_undecided_says_how_many_more_blocks_would_decide() -> None:
     assert more is not None
     assert more > 1
     assert made.verdict.endswith(f"; some {more:,} more blocks might.")
+
+
+@pytest.mark.parametrize(("busy", "verdict"), [(0.97, "valid"), (0.6, "suspect")])
+def test_a_busy_client_does_not_falsify_the_rate_of_a_full_server(
+    busy: float, verdict: str
+) -> None:
+    """METHOD §5: `reason` of the made-up runs has the code of a worker that is too busy."""
+    race = with_runs(
+        races.race(THREE, busy=0.85), lambda _: {"validity": validity("a worker was 85 % busy")}
+    )
+    server = altered(records.server(), {"busy": busy})
+    full = [structs.replace(sample, server=server) for sample in race.samples]
+    made = paired.compare(dataclasses.replace(race, samples=full))
+    assert made.said.confidence.verdict == made.validity.verdict == verdict
+    assert {arm.validity.verdict for arm in made.arms} == {"suspect"}
+    # Its latencies are not the server's alone.
+    late = paired.compare(dataclasses.replace(race, samples=full, rank=BY_NAME["p50"]))
+    assert late.said.confidence.verdict == "suspect"
+
+
+@pytest.mark.parametrize(("measure", "verdict"), [("requests_per_s", "valid"), ("p99", "suspect")])
+def test_too_few_responses_for_a_p99_falsify_a_p99_alone(measure: str, verdict: str) -> None:
+    few = RunValidity.of([Reason(code="few_for_p99", verdict="suspect", text="too few")])
+    race = with_runs(races.race(THREE), lambda _: {"validity": few})
+    made = paired.compare(dataclasses.replace(race, rank=BY_NAME[measure]))
+    assert made.said.confidence.verdict == verdict
+
+
+def test_why_is_told_where_the_numbers_carry_it() -> None:
+    """The server was full in each arm, and a request costs it less in the one that is ahead."""
+
+    def full(made: Observed, cost: Mapping[str, float]) -> Observed:
+        samples = [
+            structs.replace(
+                sample,
+                server=records.server(cost[sample.arm] * (1 + sample.block / 100), busy=0.97),
+            )
+            for sample in made.samples
+        ]
+        return dataclasses.replace(made, samples=samples)
+
+    race = races.race({"h1": 1.0, "h2": 2.0})
+    [because] = paired.compare(full(race, {"h1": 8.0, "h2": 4.0})).said.because
+    assert re.fullmatch(
+        r"The server's CPU was the limit: a request costs it 4\.\d+ µs over HTTP/2 "
+        r"and 8\.\d+ µs over HTTP/1\.1\.",
+        because,
+    )
+    # What goes the other way explains nothing, nor does what does not differ.
+    assert paired.compare(full(race, {"h1": 4.0, "h2": 8.0})).said.because == []
+    assert paired.compare(full(race, {"h1": 4.0, "h2": 4.0})).said.because == []
+    # Two equal arms have no cause.
+    same = full(races.race({"h1": 1.0, "h2": 1.0}), {"h1": 8.0, "h2": 4.0})
+    assert paired.compare(same).said.because == []
 
 
 def test_a_saturated_client_is_never_sold_as_a_property_of_the_server() -> None:

@@ -7,6 +7,7 @@ import pytest
 from synthetic import records
 from synthetic.records import altered
 from trilane.lab.clients import executor
+from trilane.lab.model.answer import Answer
 from trilane.lab.model.validity import Reason, RunValidity
 
 # Nobody may look for words in these: they are for people.
@@ -27,6 +28,13 @@ def test_a_quantile_that_nobody_compares_makes_no_run_suspect() -> None:
 
 def test_a_quantile_that_is_compared_does() -> None:
     assert judged(FEW, measure="p99") == RunValidity.of([FEW])
+
+
+def test_a_run_that_is_judged_anew_has_no_answer_of_before() -> None:
+    answer = Answer.of_sentence("too few to tell", RunValidity.of([FEW]))
+    run = altered(records.run("h1"), {"answer": answer})
+    assert executor.judge_samples(run, ("elapsed_s",)).answer is None
+    assert executor.judge_samples(run, ("p99",)).answer == answer
 
 
 @pytest.mark.parametrize("other", [OTHER, FAILED])

@@ -191,7 +191,7 @@ ANSWER = {
         ],
     },
     "figures": [{"label": "requests/s", "measure": "requests_per_s", "value": 5e4, "unit": "1/s"}],
-    "details": ["failed 0 requests, allowed ≤ 0 requests"],
+    "details": ["failed 0 requests, allowed ≤ 0 requests: passed"],
 }
 
 

@@ -152,9 +152,9 @@ fn a_breached_threshold_comes_first() {
         "Threshold breached: p99 7 ms, allowed < 7 ms; 1 more"
     );
     let details = [
-        "p99 7 ms, allowed < 7 ms",
-        "rate 54359.7 requests/s, allowed ≥ 100000 requests/s",
-        "failed 0 requests, allowed ≤ 0 requests",
+        "p99 7 ms, allowed < 7 ms: breached",
+        "rate 54359.7 requests/s, allowed ≥ 100000 requests/s: breached",
+        "failed 0 requests, allowed ≤ 0 requests: passed",
     ];
     assert_eq!(both.details, details);
     // Beside it the run still has its line.

@@ -17,7 +17,7 @@ impl Searched {
             high_per_s,
         } = self.found;
         let asked = &self.asked;
-        let headline = match (low_per_s.map(floor), high_per_s.map(ceiling)) {
+        let headline = match (low_per_s.map(floor), high_per_s.map(brief_rate)) {
             _ if self.interrupted => "No result: the search was interrupted".to_owned(),
             (Some(low), Some(_)) if self.is_client_bound() => {
                 format!("{low} requests/s hold {asked}; above, this client is the limit")
@@ -136,7 +136,7 @@ impl Searched {
         if self.interrupted {
             return because;
         }
-        if let (Some(low), Some(high)) = (low_per_s.map(floor), high_per_s.map(ceiling)) {
+        if let (Some(low), Some(high)) = (low_per_s.map(floor), high_per_s.map(brief_rate)) {
             because.push(format!(
                 "All {REPEATS} runs at {low} requests/s held, and none of {REPEATS} at {high}: a 95 % interval."
             ));
@@ -145,7 +145,7 @@ impl Searched {
         if let Some(trial) = first {
             because.push(format!(
                 "The first run at {} requests/s: {}.",
-                ceiling(trial.rate_per_s),
+                brief_rate(trial.rate_per_s),
                 trial.why.join("; ")
             ));
         }
@@ -192,14 +192,5 @@ fn floor(per_s: f64) -> String {
         (per_s * 10.0).floor() / 10.0
     } else {
         per_s.floor()
-    })
-}
-
-/// And not lower.
-fn ceiling(per_s: f64) -> String {
-    brief_rate(if per_s < 99.0 {
-        (per_s * 10.0).ceil() / 10.0
-    } else {
-        per_s.ceil()
     })
 }

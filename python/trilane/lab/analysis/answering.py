@@ -62,7 +62,7 @@ def _grouped(comparison: Comparison) -> list[Doubt]:
     for arm in comparison.arms:
         for reason in arm.validity.reasons:
             of_arms.add(f"{arm.title}: {reason.text}")
-            if verdict.concerns(reason, measure):
+            if verdict.concerns(reason, measure, arm.load):
                 found.setdefault(reason.code, (reason, []))[1].append(arm.title)
     doubts = [_doubt(r, r.text) for r in comparison.validity.reasons if r.text not in of_arms]
     doubts += [

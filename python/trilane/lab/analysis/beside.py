@@ -13,13 +13,15 @@ from pathlib import Path
 from msgspec import structs
 
 from trilane.lab.analysis import sides
+from trilane.lab.analysis.headline import fitting, joined
 from trilane.lab.generators import samples
+from trilane.lab.model.answer import Answer
 from trilane.lab.model.beside import SCHEMA, Answers, Beside, OwnRate, Told
 from trilane.lab.model.comparison import Shown
 from trilane.lab.model.measures import BY_NAME, counted
 from trilane.lab.model.run import Run
 from trilane.lab.model.traffic import QUANTILES
-from trilane.lab.model.validity import Reason, Validity
+from trilane.lab.model.validity import Validity
 from trilane.lab.storage.runs import BadRun
 
 _LATENCIES = ("mean_s", "p50", "p90", "p95", "p99", "p99_9")
@@ -80,33 +82,34 @@ def beside(a: Sequence[Told], b: Sequence[Told], command: str, measures: Sequenc
         for each in told
         for reason in each.requests.reasons()
     ]
+    validity = Validity.of(reasons)
+    answer = _answer(a, b, validity)
     return Beside(
         schema=SCHEMA,
         command=command,
         measures=[m for m in known if not measures or m.name in measures],
         a=list(a),
         b=list(b),
-        validity=Validity.of(reasons),
-        verdict=_verdict(a, b, reasons),
+        validity=validity,
+        verdict=answer.line,
+        answer=answer,
     )
 
 
-def _verdict(a: Sequence[Told], b: Sequence[Told], reasons: Sequence[Reason]) -> str:
-    tools = {each.tool for each in (*a, *b)}
-    sides_of = [f"{side[0].tool}'s side is a single run" for side in (a, b) if len(side) == 1]
-    parts = [
-        "No winner is named: "
-        + " and ".join(dict.fromkeys(sides_of))
-        + ", and a single run has no spread, so what differs may be chance",
-    ]
-    if len(tools) > 1:
-        parts.append("the tools do not measure the same latency")
-    if reasons:
-        parts.append(f"{reasons[0].text}, which makes it invalid")
-    return (
-        f"{'; '.join(parts)}. Four runs or more of each, made in turns and named with commas, are "
-        "compared with intervals."
+def _answer(a: Sequence[Told], b: Sequence[Told], validity: Validity) -> Answer:
+    single = dict.fromkeys(side[0].tool for side in (a, b) if len(side) == 1)
+    of = joined([f"{tool}'s" for tool in single])
+    told = Answer.of_sentence(
+        fitting(
+            f"No winner: {of} side is a single run, and a single run has no spread.",
+            "No winner: a single run has no spread.",
+        ),
+        validity,
     )
+    details = ["Four runs or more of each, made in turns and named with commas, have intervals."]
+    if len({each.tool for each in (*a, *b)}) > 1:
+        details.append("The tools do not measure the same latency.")
+    return structs.replace(told, details=details)
 
 
 def _own(run: Run, path: Path) -> Told:

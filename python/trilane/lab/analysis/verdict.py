@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from trilane.lab.analysis import stats
 from trilane.lab.model.comparison import ArmLoad, Comparison, Floor, LoadBound, Ratio
-from trilane.lab.model.measures import TAILS, TIMES
+from trilane.lab.model.measures import RATE, TAILS, TIMES
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.validity import Reason, Validity
 
@@ -95,7 +95,7 @@ def validity(
         replace(reason, text=f"{arm.title}: {reason.text}")
         for arm in comparison.arms
         for reason in arm.validity.reasons
-        if concerns(reason, comparison.ranking.measure)
+        if concerns(reason, comparison.ranking.measure, arm.load)
     ]
     if different is not None:
         reasons.insert(0, different)
@@ -126,16 +126,19 @@ def validity(
     return Validity.of(reasons)
 
 
-def concerns(reason: Reason, measure: str) -> bool:
-    """Whether a reason speaks against what was concluded on this measure.
+def concerns(reason: Reason, measure: str, load: ArmLoad) -> bool:
+    """Whether a reason against an arm speaks against what was concluded on this measure.
 
-    A busy client falsifies a rate and not the CPU of a request; too few responses for a p99 falsify
-    a p99 alone. What makes a run invalid concerns everything.
+    A busy client falsifies a rate and not the CPU of a request; nor the rate, where the server was
+    full and the client was not: then it is the server's. Too few responses for a p99 falsify a p99
+    alone. What makes a run invalid concerns everything.
     """
     if reason.verdict == "invalid":
         return True
     if reason.code == "few_for_p99":
         return measure in TAILS
+    if reason.code == "worker_busy" and measure == RATE.name and load.bound == "server":
+        return False
     return reason.code not in _OF_TIME or measure in TIMES
 
 

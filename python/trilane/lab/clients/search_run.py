@@ -32,5 +32,4 @@ def run_of(search: Search) -> Run:
     reasons = [reason for reason in run.validity.reasons if reason.code not in _OF_GOALS]
     if capacity.per_s is None:
         reasons.append(Reason(code="no_capacity", verdict="invalid", text=capacity.answer()))
-    validity = RunValidity.of(reasons, run.validity.bound)
-    return replace(run, capacity=capacity, validity=validity, answer=None)
+    return replace(run, capacity=capacity, validity=RunValidity.of(reasons, run.validity.bound))

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from msgspec import Meta, field
 
+from trilane.lab.model.answer import Answer
 from trilane.lab.model.comparison import Shown
 from trilane.lab.model.record import Amount, Count, Record, Text
 from trilane.lab.model.traffic import Statistics
@@ -146,4 +147,6 @@ class Beside(Record, frozen=True):
     validity: Validity
     """Whether the runs may be believed; a reason begins with the file."""
     verdict: str
+    """The answer in one line: how far it may be believed, unless valid, and its headline."""
+    answer: Answer
     """Why no winner is named, and what would name one."""
