@@ -123,7 +123,8 @@ def test_the_same_under_httpx2(server: Peer) -> None:
 @pytest.mark.parametrize("cases", ["few", pytest.param("all", marks=others)])
 def test_what_differs_under_httpx_is_in_the_table(tmp_path: Path, cases: str) -> None:
     few = cases == "few"
-    for library in ("httpx", "httpx2"):
+    # HTTPX2 publishes no tests: those of HTTPX, with another name in them, are the same twice.
+    for library in ("httpx",) if few else ("httpx", "httpx2"):
         table = tomllib.loads((HERE / f"{library}_differences.toml").read_text(encoding="utf-8"))
         # The servers of the suite have a port of their own, and cannot run twice at a time.
         with locked(store.cache_folder() / "httpx.lock"):

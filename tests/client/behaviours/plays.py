@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from itertools import repeat
+from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from client.waits import PATIENCE_S, until
 from trilane.client.errors import ConnectionClosed, InvalidRequest, StreamReset
 
-from .answers import answered, cuts
+from .answers import answered, content, cuts, head, is_silent
 from .behaviour import Cell
 from .faces import Asks
 
@@ -41,21 +42,23 @@ def as_it_was_asked(cell: Cell) -> None:
 
 
 def whole_content(cell: Cell) -> None:
-    kinds: list[Any] = [
-        *(BLOCK, bytearray(BLOCK), memoryview(BLOCK), io.BytesIO(BLOCK)),
-        *("ASCII alone", b""),
-    ]
-    for number, kind in enumerate(kinds):
-        expected = {4: b"ASCII alone", 5: b""}.get(number, BLOCK)
-        assert cell.ask(content=kind).content == expected
-        got = cell.script.got[-1]
-        assert bytes(got.content) == expected
-        if not isinstance(kind, io.BytesIO):
-            assert got.values("content-length") == [str(len(expected))]
+    with TemporaryFile() as file:
+        file.write(b"skipped" + BLOCK)
+        file.seek(len(b"skipped"))
+        kinds: list[tuple[Any, bytes]] = [
+            *((kind(BLOCK), BLOCK) for kind in (bytes, bytearray, memoryview, io.BytesIO)),
+            *((file, BLOCK), ("ASCII alone", b"ASCII alone"), (b"", b"")),
+        ]
+        for given, expected in kinds:
+            assert cell.ask(content=given).content == expected
+            got = cell.script.got[-1]
+            assert bytes(got.content) == expected
+            if not hasattr(given, "read"):
+                assert got.values("content-length") == [str(len(expected))]
 
 
 def content_in_blocks(cell: Cell) -> None:
-    for blocks in ([BLOCK[at : at + 1000] for at in range(0, len(BLOCK), 1000)], [b""], []):
+    for blocks in ([b"", *(BLOCK[at : at + 1000] for at in range(0, len(BLOCK), 1000))], []):
         expected = b"".join(blocks)
         for given in (iter(blocks), cell.face.content(lambda: blocks)):  # noqa: B023 - at once
             assert cell.ask(content=given).content == expected
@@ -169,12 +172,23 @@ def the_others_go_on(cell: Cell) -> None:
     assert {got.connection for got in cell.script.got} == {slow.got[0].connection}
 
 
+def the_other_is_read(cell: Cell) -> None:
+    with cell.begin() as response:
+        assert response.read(1) == b"h"
+        slow = cell.script
+        cell.set([[head(), content(b"hello"), is_silent], answered()])
+        with cell.begin() as other:
+            assert other.read(5) == b"hello"
+        slow.go_on()
+        assert response.read() == b"ello world"
+    assert {got.connection for got in cell.script.got} == {slow.got[0].connection}
+
+
 def large_content(cell: Cell) -> None:
-    content = cell.face.ask(f"{cell.ours}/bytes/{LARGE}", cell.asks).content
+    whole = cell.face.ask(f"{cell.ours}/bytes/{LARGE}", cell.asks).content
     # It repeats after a mebibyte.
-    assert content == content[: 1 << 20] * 3
-    seen = cell.face.ask(f"{cell.ours}/echo", Asks("POST", content=content))
-    assert seen.content == content
+    assert whole == whole[: 1 << 20] * 3
+    assert cell.face.ask(f"{cell.ours}/echo", Asks("POST", content=whole)).content == whole
 
 
 def an_echo_of_any_length(cell: Cell) -> None:

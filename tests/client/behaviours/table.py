@@ -270,6 +270,14 @@ AT_ONCE = [
         sees=plays.the_others_go_on,
         left_out=NO_STREAMS,
     ),
+    Behaviour(
+        "one response among others is left",
+        server="sends a part of two responses, and the rest of one that is waited for",
+        caller="the other is read to its end, by the same connection",
+        answers=[[head(), content(b"hello "), waits, content(b"world"), end()]],
+        sees=plays.the_other_is_read,
+        left_out=NO_STREAMS,
+    ),
 ]
 
 TROUBLE = [
@@ -278,7 +286,11 @@ TROUBLE = [
         server="announces eleven bytes, sends five, and gives up",
         caller="an IncompleteBody with what came, or a StreamReset",
         answers=[[head(length=11), HELLO, cuts], answered()],
-        sees=fails({"h1": IncompleteBody, "h2": StreamReset, "h3": StreamReset}, retryable=False),
+        sees=fails(
+            {"h1": IncompleteBody, "h2": StreamReset, "h3": StreamReset},
+            partial={"h1": b"hello", "h2": None, "h3": None},
+            retryable=False,
+        ),
         ends=("h1",),
     ),
     Behaviour(

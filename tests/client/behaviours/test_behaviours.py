@@ -46,15 +46,6 @@ def authorities(leaf: Leaf, server: Peer, tmp_path_factory: pytest.TempPathFacto
     return str(both)
 
 
-@pytest.fixture(scope="module")
-def loop_thread() -> Iterator[LoopThread]:
-    """The loop of every `AsyncClient` here."""
-    thread = LoopThread()
-    yield thread
-    thread.stop()
-    assert thread.unexpected == []
-
-
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Content waits for the server's consent, however busy the machine is."""
@@ -82,6 +73,7 @@ def test_behaviour(
             _goes_on(cell, row)
     finally:
         made.close()
+    assert loop_thread.unexpected == []
 
 
 def _goes_on(cell: Cell, row: Behaviour) -> None:

@@ -30,14 +30,6 @@ def caddy_peer(peers: Peers) -> Peer:
     return peers["caddy"]
 
 
-@pytest.fixture(scope="session")
-def loop_thread() -> Iterator[LoopThread]:
-    """The loop of every asynchronous client here."""
-    thread = LoopThread()
-    yield thread
-    thread.stop()
-
-
 @pytest.fixture(params=["blocking", "asyncio"])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
