@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from client.face import LoopThread
 from peers import held, streams
 from peers.authority import Leaf
 from peers.held import Held
@@ -32,3 +33,11 @@ def holding(tmp_path_factory: pytest.TempPathFactory, leaf: Leaf) -> Iterator[He
     """Nobody is answered before enough ask."""
     with held.serving(tmp_path_factory.mktemp("held"), leaf) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def loop_thread() -> Iterator[LoopThread]:
+    """The loop of asynchronous clients that threads ask."""
+    thread = LoopThread()
+    yield thread
+    thread.stop()

@@ -238,14 +238,8 @@ H1: dict[str, tuple[Script, set[str]]] = {
     "close at accept": (close_at_accept, {"closed", "reset"}),
     "silent after accept": (silent, {"timeout"}),
     "one byte per second": (one_byte_per_second, {"timeout"}),
-    "close mid-head": (answer(_HEAD[:20], then="close"), {"closed", "protocol"}),
     "reset mid-body": (answer(_HEAD, _BODY[:5], then="reset"), {"body", "reset"}),
     "close mid-body": (answer(_HEAD, _BODY[:5], then="close"), {"body"}),
-    "silent mid-body": (answer(_HEAD, _BODY[:5], then="wait"), {"timeout"}),
-    "close mid-chunk": (
-        answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nb\r\nhello", then="close"),
-        {"body"},
-    ),
     "endless head": (
         endless(b"HTTP/1.1 200 OK\r\n", b"X-More: " + _BLOCK + b"\r\n"),
         {"limit", "protocol"},
@@ -256,15 +250,6 @@ H1: dict[str, tuple[Script, set[str]]] = {
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X: " + _BLOCK + b"\r\n"
         ),
         {"limit", "protocol"},
-    ),
-    "endless 1xx": (endless(b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"), {"limit", "protocol"}),
-    "two content-lengths": (
-        answer(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\nContent-Length: 12\r\n\r\n" + _BODY),
-        {"protocol"},
-    ),
-    "bad chunk size": (
-        answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\nhello\r\n0\r\n\r\n"),
-        {"protocol"},
     ),
     "garbage": (answer(b"\x00\x16\x03garbage\r\n\r\n"), {"protocol"}),
     "status 500": (

@@ -175,17 +175,6 @@ _MANY = 256
 H2: dict[str, tuple[Script, set[str]]] = {
     "silent": (server(_silent), {"timeout"}),
     "reset": (server(_reset_connection), {"reset", "closed"}),
-    "RST_STREAM": (reset_each(1, 2), {"reset"}),
-    "refused for ever": (reset_each(1, 7), {"reset", "limit"}),
-    "content-length too long": (
-        server(
-            replies(
-                lambda stream: frame(HEADERS, _END_HEADERS, stream, _OK + b"\x0f\x0d\x0212"),
-                lambda stream: frame(DATA, _END_STREAM, stream, b"hello world"),
-            )
-        ),
-        {"protocol", "body"},
-    ),
     "bad HPACK index": (
         server(replies(lambda stream: frame(HEADERS, _END_HEADERS, stream, b"\xff\xff\x7f"))),
         {"protocol"},

@@ -31,14 +31,13 @@ LEAST_PASSED = {"few": 90, "all": 1300}
 LEAST_RESPONSES = {"few": 50, "all": 50}
 
 
-@pytest.mark.parametrize("version", ["h1", "h2", "h3"])
-def test_a_client_of_httpx(server: Peer, version: str) -> None:
-    httpx_checks.blocking(httpx, ours, server.bases["h2"], str(server.ca), version)
+# Both speak HTTP/2 under HTTPX2, below, and HTTP/1.1 in the cases of HTTPX.
+def test_a_client_of_httpx(server: Peer) -> None:
+    httpx_checks.blocking(httpx, ours, server.bases["h2"], str(server.ca), "h3")
 
 
-@pytest.mark.parametrize("version", ["h1", "h2", "h3"])
-def test_an_asynchronous_client_of_httpx(server: Peer, version: str) -> None:
-    asyncio.run(httpx_checks.asynchronous(httpx, ours, server.bases["h2"], str(server.ca), version))
+def test_an_asynchronous_client_of_httpx(server: Peer) -> None:
+    asyncio.run(httpx_checks.asynchronous(httpx, ours, server.bases["h2"], str(server.ca), "h3"))
 
 
 @pytest.mark.parametrize("version", ["h1", "h2", "h3"])
@@ -123,7 +122,8 @@ def test_the_same_under_httpx2(server: Peer) -> None:
 @pytest.mark.parametrize("cases", ["few", pytest.param("all", marks=others)])
 def test_what_differs_under_httpx_is_in_the_table(tmp_path: Path, cases: str) -> None:
     few = cases == "few"
-    for library in ("httpx", "httpx2"):
+    # HTTPX2 publishes no tests: those of HTTPX, with another name in them, are the same twice.
+    for library in ("httpx",) if few else ("httpx", "httpx2"):
         table = tomllib.loads((HERE / f"{library}_differences.toml").read_text(encoding="utf-8"))
         # The servers of the suite have a port of their own, and cannot run twice at a time.
         with locked(store.cache_folder() / "httpx.lock"):

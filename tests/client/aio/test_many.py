@@ -60,33 +60,6 @@ def test_a_narrow_server_is_served_in_order(narrow: Peer) -> None:
     run(main())
 
 
-def test_both_directions_stream_at_once(
-    server: Peer, make_client: MakeClient, listener: str
-) -> None:
-    """More than any window or buffer on the way holds, and each piece waits for its echo."""
-    echoed = asyncio.Event()
-
-    async def ping() -> AsyncIterator[bytes]:
-        for number in range(15):
-            echoed.clear()
-            yield bytes([number]) * 100_000
-            await echoed.wait()
-
-    async def main() -> None:
-        async with (
-            make_client(listener) as client,
-            client.stream("POST", server.url(listener, "/echo"), content=ping()) as response,
-        ):
-            received = 0
-            async for piece in response.aiter_bytes():
-                received += len(piece)
-                if received % 100_000 == 0:
-                    echoed.set()
-            assert received == 1_500_000
-
-    run(main())
-
-
 def test_many_uploads_at_once(server: Peer, make_client: MakeClient, listener: str) -> None:
     async def content(number: int) -> AsyncIterator[bytes]:
         for _ in range(10):

@@ -29,68 +29,6 @@ def test_content_is_read_only_where_it_was_asked_for(server: Peer, make_client: 
     run(main())
 
 
-async def _generated(pieces: int, size: int) -> AsyncIterator[bytes]:
-    for number in range(pieces):
-        await asyncio.sleep(0)
-        yield bytes([number % 256]) * size
-
-
-def test_an_asynchronous_iterable_is_sent(
-    server: Peer, make_client: MakeClient, listener: str
-) -> None:
-    expected = b"".join(bytes([number]) * 33_000 for number in range(40))
-
-    async def main() -> None:
-        async with make_client(listener) as client:
-            for content, wanted in ((_generated(40, 33_000), expected), (_generated(0, 0), b"")):
-                response = await client.post(server.url(listener, "/echo"), content)
-                assert response.status == 200
-                assert response.content == wanted
-            assert (await client.get(server.url(listener))).content == b"hello world"
-            assert len(client.connections) == 1
-
-    run(main())
-
-
-def test_failing_content_ends_the_request_with_its_own_error(
-    server: Peer, make_client: MakeClient, listener: str
-) -> None:
-    class MineError(Exception):
-        pass
-
-    async def broken() -> AsyncIterator[bytes]:
-        yield b"some"
-        await asyncio.sleep(0)
-        raise MineError
-
-    async def main() -> None:
-        async with make_client(listener) as client:
-            for path in ("/hello", "/echo"):
-                with pytest.raises(MineError):
-                    await client.post(server.url(listener, path), broken())
-            assert (await client.get(server.url(listener))).content == b"hello world"
-
-    run(main())
-
-
-@pytest.mark.parametrize("given", [b"too little", b"far too much for that"])
-def test_content_of_another_length_than_announced_is_an_error(
-    server: Peer, make_client: MakeClient, listener: str, given: bytes
-) -> None:
-    async def content() -> AsyncIterator[bytes]:
-        yield given
-
-    async def main() -> None:
-        async with make_client(listener) as client:
-            with pytest.raises(errors.Error):
-                await client.post(
-                    server.url(listener, "/hello"), content(), headers={"content-length": "15"}
-                )
-            assert (await client.get(server.url(listener))).content == b"hello world"
-
-    run(main())
-
-
 def test_an_answer_before_the_content_has_been_sent_is_the_answer() -> None:
     closed = asyncio.Event()
 

@@ -156,15 +156,13 @@ def test_failing_content_ends_the_request_with_its_own_error(
     trio.run(main)
 
 
-def test_limits_pass_and_timers_of_quic_run(
-    server: Peer, make_client: MakeClient, listener: str
-) -> None:
+def test_limits_pass_and_timers_of_quic_run(server: Peer, make_client: MakeClient) -> None:
     async def main() -> None:
-        async with make_client(listener) as client:
+        async with make_client("h3") as client:
             with pytest.raises(errors.ReadTimeout):
-                await client.get(server.url(listener, "/delay/300s"), timeout=0.2)
+                await client.get(server.url("h3", "/delay/300s"), timeout=0.2)
             # Longer than acknowledgements and probes of QUIC wait.
-            assert (await client.get(server.url(listener, "/delay/1s"))).status == 200
+            assert (await client.get(server.url("h3", "/delay/1s"))).status == 200
 
     trio.run(main)
 

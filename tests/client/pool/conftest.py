@@ -17,6 +17,22 @@ from .recorder import Recorder, recording
 
 # Without TLS, with it, and over QUIC. Each version in its other form is in client/wire.
 VERSIONS = ("h1", "h2", "h3")
+PAIRS = (("blocking", "h1"), ("asyncio", "h2"), ("blocking", "h3"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give each version once, by the clients in turn: `client/behaviours` has every pair of them.
+
+    A module, or a test, that says by itself which clients or versions there are has all of these.
+    """
+    own = set(vars(metafunc.module))
+    for mark in metafunc.definition.iter_markers("parametrize"):
+        own.update(mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0])
+    for name in ("each", "version"):
+        if {"kind", name} <= {*metafunc.fixturenames} - own:
+            by_turns = pytest.mark.parametrize(("kind", name), PAIRS, indirect=True)
+            metafunc.definition.add_marker(by_turns)
 
 
 @pytest.fixture
@@ -28,14 +44,6 @@ def nginx_peer(peers: Peers) -> Peer:
 def caddy_peer(peers: Peers) -> Peer:
     """It announces HTTP/3 by Alt-Svc."""
     return peers["caddy"]
-
-
-@pytest.fixture(scope="session")
-def loop_thread() -> Iterator[LoopThread]:
-    """The loop of every asynchronous client here."""
-    thread = LoopThread()
-    yield thread
-    thread.stop()
 
 
 @pytest.fixture(params=["blocking", "asyncio"])
@@ -68,6 +76,11 @@ def make_client(kind: str, request: pytest.FixtureRequest) -> Iterator[MakeClien
 def client(make_client: MakeClient, server: Peer) -> AnyClient:
     """A client that trusts the embedded server, and leaves its Alt-Svc alone."""
     return make_client(versions=("h2", "h1"), verify=str(server.ca))
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(params=VERSIONS)

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from client.face import AnyClient, MakeClient
-from client.waits import PATIENCE_S, until
+from client.waits import PATIENCE_S
 from peers import chaos
 from peers.peer import cleartext
 from trilane.client import errors
@@ -20,23 +20,6 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nhello world"
 @pytest.fixture
 def one(make_client: MakeClient) -> AnyClient:
     return make_client()
-
-
-def test_a_read_timeout(one: AnyClient) -> None:
-    with chaos.serve(chaos.silent) as server:
-        with pytest.raises(errors.ReadTimeout, match=r"sent no response to GET within 0\.2 s"):
-            one.get(server.base, timeout=Timeouts(read=0.2))
-        until(lambda: one.connections == [])
-
-
-def test_a_read_timeout_in_the_content(one: AnyClient) -> None:
-    with chaos.serve(chaos.answer(OK[:-6])) as server:
-        # The head has to come within the limit; where it is late, there is nothing to be seen.
-        with one.stream("GET", server.base) as response:
-            assert response.read(5) == b"hello"
-        with pytest.raises(errors.ReadTimeout):
-            one.get(server.base, timeout=Timeouts(read=0.2))
-        until(lambda: one.connections == [])
 
 
 def test_a_connect_timeout_in_the_handshake(one: AnyClient) -> None:
@@ -55,37 +38,6 @@ def test_a_write_timeout(one: AnyClient) -> None:
         pytest.raises(errors.WriteTimeout, match=r"took none of the content of POST within 0\.3 s"),
     ):
         one.post(server.base, bytes(64 << 20), timeout=Timeouts(write=0.3))
-
-
-async def _half_an_echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Begins its answer, and takes no more of the content, which it would send back."""
-    await chaos.request(reader)
-    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 67108864\r\n\r\nsome")
-    await chaos.forever()
-
-
-def test_an_answer_that_waits_for_content_is_a_write_timeout(one: AnyClient) -> None:
-    # The content is given up long before the answer, however busy the machine is.
-    limits = Timeouts(read=1.0, write=0.05)
-    with (
-        chaos.serve(_half_an_echo) as server,
-        pytest.raises(errors.WriteTimeout, match=r"took none of the content of POST within 0\.05"),
-    ):
-        one.post(server.base, bytes(64 << 20), timeout=limits)
-
-
-async def _too_large(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answers before the content has come, and takes no more of it."""
-    await chaos.request(reader)
-    writer.write(b"HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno")
-    await chaos.forever()
-
-
-def test_an_early_answer_is_the_response(one: AnyClient) -> None:
-    with chaos.serve(_too_large) as server:
-        response = one.post(server.base, bytes(8 << 20), timeout=Timeouts(write=1.0))
-        assert (response.status, response.content) == (413, b"no")
-        until(lambda: one.connections == [])
 
 
 @pytest.fixture
@@ -151,36 +103,3 @@ def test_the_clients_own_fields_say_how_to_send_too(make_client: MakeClient) -> 
     client = make_client(headers={"Expect": "100-continue", "Transfer-Encoding": "chunked"})
     with chaos.serve(script) as server:
         assert client.post(server.base, b"hello").content == b"hello world"
-
-
-@pytest.mark.usefixtures("patient")
-def test_a_refusal_instead_of_100_continue(one: AnyClient) -> None:
-    seen: list[bytes] = []
-
-    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await chaos.request(reader)
-        writer.write(b"HTTP/1.1 417 No\r\nContent-Length: 0\r\n\r\n")
-        seen.append(await reader.read(100))
-
-    with chaos.serve(script) as server:
-        assert one.post(server.base, b"hello", expect_continue=True).status == 417
-        until(lambda: one.connections == [])
-    assert seen in ([], [b""])
-
-
-def test_trailers_both_ways(one: AnyClient) -> None:
-    seen: list[bytes] = []
-
-    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await chaos.request(reader)
-        seen.append(await reader.readuntil(b"\r\n\r\n"))
-        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-        writer.write(b"5\r\nhello\r\n0\r\nX-Sum: 1\r\nX-Sum: 2\r\n\r\n")
-        await chaos.forever()
-
-    with chaos.serve(script) as server:
-        response = one.post(server.base, b"content", trailers=[("x-check", "yes")])
-    assert response.content == b"hello"
-    assert response.trailers["x-sum"] == "1, 2"
-    assert response.trailers.get_all("X-Sum") == ["1", "2"]
-    assert seen == [b"7\r\ncontent\r\n0\r\nx-check: yes\r\n\r\n"]

@@ -20,7 +20,7 @@ def together(calls: int, call: Callable[[], str]) -> list[str]:
         return [each.result() for each in [threads.submit(call) for _ in range(calls)]]
 
 
-@pytest.mark.parametrize("version", CALLS)
+@pytest.mark.parametrize(("kind", "version"), [("blocking", "h2"), ("asyncio", "h3")])
 def test_all_calls_are_under_way(make_client: MakeClient, holding: Held, version: str) -> None:
     calls = CALLS[version]
     url = holding.url(calls)

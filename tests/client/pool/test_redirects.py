@@ -41,6 +41,8 @@ def by_httpx() -> Iterator[httpx.Client]:
         yield other
 
 
+# Both clients take it from the same function, which the tests below ask by either.
+@pytest.mark.parametrize("kind", ["blocking"])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("status", STATUSES)
 def test_methods_and_content_are_as_requests_and_httpx_have_them(

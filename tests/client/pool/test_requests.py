@@ -1,13 +1,14 @@
-"""Requests and responses over every version, against the embedded server, by either client."""
+"""How either client gives what it got, and takes what it is to send.
+
+What both do of requests and responses over every version is in `client/behaviours`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -38,13 +39,6 @@ def test_a_request_is_answered(each: Each) -> None:
     assert response.is_closed
     assert response.url == f"{base}/hello"
     assert str(response.status) in repr(response)
-
-
-def test_a_connection_is_kept(each: Each) -> None:
-    client, version, base = each
-    ids = [client.get(f"{base}/hello").stream_id for _ in range(5)]
-    assert len(client.connections) == 1
-    assert ids == {"h1": [1, 2, 3, 4, 5], "h2": [1, 3, 5, 7, 9], "h3": [0, 4, 8, 12, 16]}[version]
 
 
 def test_every_method_is_there(client: AnyClient, server: Peer) -> None:
@@ -81,29 +75,8 @@ def _blocks() -> Iterator[bytes]:
         yield b""
 
 
-def test_content_of_any_kind_arrives(each: Each, tmp_path: Path) -> None:
-    client, _, base = each
-    path = tmp_path / "content"
-    path.write_bytes(b"skipped" + BLOCK)
-    large = BLOCK * (LARGE // len(BLOCK))
-    with path.open("rb") as file:
-        file.seek(7)
-        contents: list[tuple[Content, bytes]] = [
-            (BLOCK, BLOCK),
-            (memoryview(BLOCK), BLOCK),
-            (bytearray(BLOCK), BLOCK),
-            (file, BLOCK),
-            (io.BytesIO(BLOCK), BLOCK),
-            (_blocks(), BLOCK),
-            (iter(()), b""),
-            ("grüße", "grüße".encode()),
-            (large, large),
-        ]
-        for content, expected in contents:
-            response = client.post(f"{base}/echo", content)
-            assert response.status == 200
-            assert response.content == expected
-    assert len(client.connections) == 1
+def test_text_is_sent_in_utf_8(client: AnyClient, server: Peer) -> None:
+    assert client.post(server.url("h2", "/echo"), "grüße").content == "grüße".encode()
 
 
 def test_json_both_ways(each: Each) -> None:
@@ -111,17 +84,6 @@ def test_json_both_ways(each: Each) -> None:
     response = client.post(f"{base}/echo", json={"a": [1, "ü"]})
     assert response.json() == {"a": [1, "ü"]}
     assert json.loads(response.content) == response.json()
-
-
-def test_no_content_where_there_is_none(each: Each) -> None:
-    client, _, base = each
-    assert client.head(f"{base}/bytes/1000").content == b""
-    assert client.head(f"{base}/bytes/1000").headers["content-length"] == "1000"
-    assert client.get(f"{base}/status/204").status == 204
-    assert client.get(f"{base}/status/304").content == b""
-    assert client.get(f"{base}/bytes/0").content == b""
-    assert client.post(f"{base}/echo").content == b""
-    assert len(client.connections) == 1
 
 
 READERS: list[Callable[[AnyResponse], bytes]] = [
@@ -223,44 +185,6 @@ def test_content_that_was_not_read_before_the_end_is_not_empty(each: Each) -> No
         _ = response.content
 
 
-def test_a_large_download(each: Each) -> None:
-    client, _, base = each
-    assert len(client.get(f"{base}/bytes/{LARGE}").content) == LARGE
-    with client.stream("GET", f"{base}/bytes/{LARGE}") as response:
-        assert sum(len(piece) for piece in response) == LARGE
-
-
-def test_a_response_that_is_not_read_ends_with_its_context(each: Each) -> None:
-    client, version, base = each
-    for _ in range(3):
-        with client.stream("GET", f"{base}/bytes/20m") as response:
-            assert len(response.read(1000)) == 1000
-        assert client.get(f"{base}/hello").content == b"hello world"
-    # Only HTTP/1.1 has to give its connection up to be rid of a response.
-    assert len(client.connections) == 1
-    assert response.is_closed
-    assert version == response.version
-
-
-def test_a_slow_reader_does_not_stall_others(each: Each) -> None:
-    client, version, base = each
-    with client.stream("GET", f"{base}/bytes/{LARGE}") as slow:
-        assert len(slow.read(10)) == 10
-        for _ in range(20):
-            assert len(client.get(f"{base}/bytes/100k").content) == 102_400
-        assert len(client.connections) == (2 if version == "h1" else 1)
-        assert sum(len(piece) for piece in slow) == LARGE - 10
-
-
-def test_one_stream_is_cancelled_alone(client: AnyClient, server: Peer) -> None:
-    url = server.url("h2", f"/bytes/{LARGE}")
-    with client.stream("GET", url) as one:
-        with client.stream("GET", url) as other:
-            other.read(1)
-        assert sum(len(piece) for piece in one) == LARGE
-    assert len(client.connections) == 1
-
-
 def test_lines_of_text(each: Each) -> None:
     client, _, base = each
     text = "one\ntwo\r\nthrée\rfour\n\nlast"
@@ -312,51 +236,11 @@ def test_a_given_transfer_encoding_is_done(each: Each) -> None:
         client.send("POST", f"{base}/echo", [("Transfer-Encoding", "gzip")], b"abc")
 
 
-def test_content_of_another_length_than_it_said(each: Each) -> None:
-    client, _, base = each
-    for blocks, why in (([b"ab"], "1 bytes shorter"), ([b"ab", b"cd"], "1 bytes .*longer")):
-        with pytest.raises(InvalidRequest, match=why):
-            client.post(f"{base}/echo", iter(blocks), headers={"content-length": "3"})
-        assert client.get(f"{base}/hello").status == 200
-
-
-def test_what_would_split_a_request_is_refused(each: Each) -> None:
-    client, _, base = each
-    for headers in ({"X": "a\r\nY: b"}, {"X\r\nY": "a"}, {"X": "a\0"}, {"": "a"}, {"X Y": "a"}):
-        with pytest.raises(InvalidRequest):
-            client.get(f"{base}/hello", headers=headers)
-    with pytest.raises(InvalidRequest):
-        client.request("GET / HTTP/1.1\r\nX: y", f"{base}/hello")
-    assert client.get(f"{base}/hello").status == 200
-
-
 def test_content_that_is_none(client: AnyClient) -> None:
     contents: tuple[object, ...] = (3, {"a": 1}, object())
     for content in contents:
         with pytest.raises(TypeError, match="content is bytes, str"):
             client.post("http://localhost:1/", content)  # type: ignore[arg-type]
-
-
-class _Broken(io.RawIOBase):
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, _buffer: object) -> int:
-        raise KeyError("mine")
-
-
-def test_exceptions_of_the_content_pass_through(each: Each) -> None:
-    client, _, base = each
-
-    def broken() -> Iterator[bytes]:
-        yield b"first"
-        raise KeyError("mine")
-
-    contents: tuple[Content, ...] = (broken(), _Broken())
-    for content in contents:
-        with pytest.raises(KeyError, match="mine"):
-            client.post(f"{base}/echo", content)
-    assert client.get(f"{base}/hello").content == b"hello world"
 
 
 @pytest.mark.parametrize(

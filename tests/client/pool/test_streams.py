@@ -16,19 +16,12 @@ from client.waits import PATIENCE_S
 from peers.streams import Streams
 from trilane.client import errors
 
-from .conftest import VERSIONS
-
 MIB = 1 << 20
 
 
 @pytest.fixture
 def peer(streaming: Streams) -> Streams:
     return streaming
-
-
-@pytest.fixture(params=VERSIONS)
-def version(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture
@@ -158,10 +151,13 @@ async def _in_threads(blocks: Iterator[bytes]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("each", "mebibytes", "whole"),
+    ("kind", "each", "mebibytes", "whole"),
     # Up to 64 MiB of the answer are read while a thread waits to write, whatever the version.
-    [("h1", 72, False), ("h1", 72, True), ("h2", 8, False), ("h3", 8, True)],
-    indirect=["each"],
+    [
+        *(("blocking", "h1", 72, False), ("blocking", "h1", 72, True), ("asyncio", "h1", 8, True)),
+        *(("asyncio", "h2", 8, False), ("blocking", "h3", 8, True)),
+    ],
+    indirect=["kind", "each"],
 )
 def test_more_than_anything_buffers_in_both_directions(
     each: Each, mebibytes: int, whole: bool

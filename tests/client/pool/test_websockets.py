@@ -25,17 +25,10 @@ from peers.proxy import proxy
 from peers.streams import Streams
 from trilane.client import Client, errors
 
-from .conftest import VERSIONS
-
 
 @pytest.fixture
 def peer(streaming: Streams) -> Streams:
     return streaming
-
-
-@pytest.fixture(params=VERSIONS)
-def version(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import operator
 import threading
 from collections.abc import Callable, Iterator
@@ -13,12 +12,10 @@ import pytest
 from client.waits import until
 from peers import caddy, gonet, nginx
 from peers.authority import Authority
-from peers.chaos import H1, serve
 from peers.peer import Peer
 from peers.running import Peers
-from trilane.client import Client, HTTPConnection, errors
+from trilane.client import Client, errors
 
-from .memory import descriptors
 from .opening import WAIT_S, in_threads
 
 Own = Callable[[Callable[[Path], Peer]], Peer]
@@ -77,38 +74,6 @@ def test_content_is_decoded(own: Own, authority: Authority, client: Client) -> N
 
 
 # Bad servers, as callers of http.client know them.
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("close at accept", http.client.RemoteDisconnected),
-        # It may be seen while connecting.
-        ("reset at accept", ConnectionError),
-        ("silent after accept", TimeoutError),
-        ("close mid-head", http.client.HTTPException),
-        ("close mid-body", http.client.IncompleteRead),
-        ("garbage", http.client.HTTPException),
-        ("endless head", http.client.HTTPException),
-    ],
-)
-def test_bad_servers_are_what_http_client_says(name: str, kind: type[Exception]) -> None:
-    before = descriptors()
-    timeout = 0.1 if kind is TimeoutError else WAIT_S
-    with serve(H1[name][0]) as chaos:
-        with HTTPConnection("127.0.0.1", chaos.port, timeout=timeout) as connection:
-            with pytest.raises(kind) as caught:
-                _one(connection)
-            assert isinstance(caught.value, errors.Error)
-        with Client(timeout=timeout, proxies=None) as client, pytest.raises(kind):
-            client.get(chaos.base)
-    del caught
-    assert descriptors() <= before
-
-
-def _one(connection: HTTPConnection) -> bytes:
-    connection.request("GET", "/")
-    return connection.getresponse().read()
 
 
 def test_threads_share_a_client(peers: Peers, client: Client) -> None:

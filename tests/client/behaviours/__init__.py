@@ -1,0 +1,1 @@
+"""What every interface of the client does over every version of HTTP: one table (`table.py`)."""
