@@ -91,7 +91,7 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says(
         # Different spreads on the two sides: what Welch's correction is for.
         a = np.asarray(chance.normal(0, 0.02, sizes[0]), dtype=np.float64)
         b = np.asarray(chance.normal(0.1, 0.05, sizes[1]), dtype=np.float64)
-        found = unpaired.interval(a, b, seed, 1999)
+        found = unpaired.interval(a, b, seed)
         assert found is not None
         covered += found.low <= 0.1 <= found.high
     # 95 % of 300 is 285; four standard deviations are 15.
