@@ -26,6 +26,19 @@ from took import Took
 
 Own: TypeAlias = Callable[[Callable[[Path], Peer]], Peer]
 
+# Files with tests that take ten seconds and more.
+LONGEST = (
+    "research/test_research.py",
+    *(
+        f"tests/lab/{name}.py"
+        for name in (
+            *("test_printed_commands", "test_networks", "test_ab", "test_cluster"),
+            *("test_cluster_experiments", "test_browser", "servers/test_every_server"),
+            *("servers/test_transcoding", "servers/test_openapi"),
+        )
+    ),
+)
+
 # The same examples in every run, however slow the machine: a change is what turns a test red, not
 # chance. Without a database, no run depends on the runs before it. What Hypothesis calls too slow
 # goes by the clock.
@@ -51,6 +64,11 @@ def pytest_configure(config: pytest.Config) -> None:
     # Processes of pytest-xdist hand their reports to the one that shows them.
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Took())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest: what is left at the end is short, and no process waits long."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 def pytest_collection_finish() -> None:

@@ -65,12 +65,12 @@ strategy = "serial"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any, str]:
-    """One experiment of six blocks, run by the command."""
+    """One experiment of two blocks, run by the command."""
     folder = tmp_path_factory.mktemp("lab")
     (folder / "experiments").mkdir()
     (folder / "experiments" / "small.toml").write_text(FILE)
     done = trilane(
-        *("lab", "run", "small", "--seed", "3", "--format", "json"),
+        *("lab", "run", "small", "--seed", "3", "--blocks", "2", "--format", "json"),
         *("--state", "state", "--report", "out.html"),
         folder=folder,
     )
@@ -80,10 +80,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any, str]:
 
 def test_a_run_tells_its_findings_and_where_they_are(made: tuple[Path, Any, str]) -> None:
     folder, result, errors = made
-    assert result["points"][0]["comparison"]["plan"]["blocks_done"] == 6
+    assert result["points"][0]["comparison"]["plan"]["blocks_done"] == 2
     assert result["expect"][0]["met"] is True
-    assert "18 runs" in errors
-    assert re.search(r"block 6 of 6, about \d+ s left", errors)
+    assert "6 runs" in errors
+    assert re.search(r"block 2 of 2, about \d+ s left", errors)
     assert "<html" in (folder / "out.html").read_text()
     [kept] = [run for run in (folder / "state" / "runs").iterdir() if run.name in errors]
     assert str(kept.relative_to(folder)) in errors
@@ -156,7 +156,8 @@ def test_a_breached_expectation_is_exit_code_3(made: tuple[Path, Any, str]) -> N
     (folder / "strict.toml").write_text(
         FILE.replace('name = "small"', 'name = "strict"').replace("1_000_000.0", "0.000002")
     )
-    done = trilane("lab", "run", "./strict.toml", "--state", "strict", folder=folder)
+    flags = ("--blocks", "2", "--state", "strict")
+    done = trilane("lab", "run", "./strict.toml", *flags, folder=folder)
     assert done.returncode == 3, done.stderr
     assert "elapsed time" in done.stdout
 

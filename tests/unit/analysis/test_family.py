@@ -96,13 +96,14 @@ def test_more_blocks_are_those_that_a_planned_test_needs() -> None:
     more = found.more_blocks
     assert more is not None
     assert found.ratio is not None
-    # With so many more blocks like these, about four of five comparisons are decided.
+    # With so many more blocks like these, about four of five comparisons are decided: fewer than 24
+    # of forty would be once in three hundred times, and the seed is fixed.
     spread, centre = 0.04, math.log(found.ratio)
     decided = 0
-    for _ in range(100):
+    for _ in range(40):
         samples = chance.normal(centre, spread, 10 + more)
         decided += judge(samples).finding != "undecided"
-    assert decided >= 60
+    assert decided >= 24
 
 
 def test_more_blocks_grow_with_the_noise_and_the_family() -> None:

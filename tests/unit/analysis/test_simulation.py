@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -23,11 +25,17 @@ def rates(noise: Noise, tables: int, effects: dict[int, float] | None = None) ->
     return simulation.simulate(noise, arms=3, blocks=10, tables=tables, seed=3, effects=effects)
 
 
+@cache
+def faster() -> Rates:
+    """Of races in which one arm is a tenth faster than the others."""
+    return rates(MODEL, TABLES, {0: 0.1})
+
+
 def test_a_table_whose_arms_do_not_differ_seldom_claims_that_they_do() -> None:
     found = rates(MODEL, TABLES)
     assert found.false_deciding <= found.false_table <= MOST
     # Nor does what differs in one measure make another seem to.
-    assert rates(MODEL, TABLES, {0: 0.1}).false_table <= MOST
+    assert faster().false_table <= MOST
 
 
 def test_with_a_family_for_each_measure_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +50,7 @@ def by_measure(log_ratios: stats.Floats, _shares: stats.Floats, _seed: int) -> s
 
 
 def test_the_rule_finds_nine_tenths_of_what_the_test_alone_finds() -> None:
-    found = rates(MODEL, TABLES, {0: 0.1})
+    found = faster()
     assert found.found_alone > 0.6
     assert found.found >= 0.9 * found.found_alone
 

@@ -36,7 +36,8 @@ def test_several_steps_are_found_and_each_is_of_its_neighbours() -> None:
     assert down.high < 1 < up.low
 
 
-def test_the_places_are_those_of_another_implementation() -> None:
+def test_the_places_are_those_of_another_implementation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "PERMUTATIONS", 199)
     ruptures = pytest.importorskip("ruptures")
     for seed in range(5):
         values = series((100.0, 14), (112.0, 11), (104.0, 17), seed=seed)
@@ -68,9 +69,9 @@ def test_one_run_that_is_far_off_is_no_step() -> None:
 
 def test_a_series_without_a_step_seldom_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "PERMUTATIONS", 199)
-    told = [steps.find(series((100.0, 24), spread=0.05, seed=seed)) for seed in range(200)]
-    # Of 200 series 1 % are 2; more than 6 come four times in a thousand, and the seeds are fixed.
-    assert sum(map(bool, told)) <= 6
+    told = [steps.find(series((100.0, 24), spread=0.05, seed=seed)) for seed in range(100)]
+    # Of 100 series 1 % is 1; more than 4 come three times in a thousand, and the seeds are fixed.
+    assert sum(map(bool, told)) <= 4
     assert {each.p <= steps.ALPHA for found in told for each in found} <= {True}
 
 
@@ -79,9 +80,9 @@ def test_a_step_of_two_and_a_half_deviations_is_found_in_nine_of_ten_series(
 ) -> None:
     monkeypatch.setattr(steps, "PERMUTATIONS", 199)
     told = [
-        steps.find(series((100.0, 12), (105.0, 12), spread=0.02, seed=seed)) for seed in range(100)
+        steps.find(series((100.0, 12), (105.0, 12), spread=0.02, seed=seed)) for seed in range(50)
     ]
-    assert sum(any(abs(step.place - 12) <= 2 for step in found) for found in told) >= 90
+    assert sum(any(abs(step.place - 12) <= 2 for step in found) for found in told) >= 45
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 6, 8])

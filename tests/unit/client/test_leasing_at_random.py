@@ -12,8 +12,7 @@ from unittest.mock import patch
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from client.waits import until
-from trilane.client._flow.routes import Policy, Route
+from trilane.client._flow.routes import Policy, Route, Ticket
 from trilane.client._flow.timeouts import Timeouts
 from trilane.client._pool import leasing
 from trilane.client.errors import ClientClosed, ConnectionRefused, Error, PoolTimeout
@@ -52,12 +51,23 @@ class Opening:
 class Caller(threading.Thread):
     """A thread that wants a connection."""
 
-    def __init__(self, number: int, pool: leasing.Pool, route: Route, limits: Timeouts) -> None:
+    def __init__(
+        self,
+        number: int,
+        pool: leasing.Pool,
+        route: Route,
+        limits: Timeouts,
+        moved: threading.Event,
+    ) -> None:
+        """`moved` is set when it has what it wants."""
         super().__init__(daemon=True)
         self.number = number
         self.pool = pool
         self.route = route
         self.limits = limits
+        self.moved = moved
+        self.has_ended = False
+        self.ticket: Ticket[Any] | None = None
         self.outcome: leasing.Lease | BaseException | None = None
 
     def run(self) -> None:
@@ -68,6 +78,14 @@ class Caller(threading.Thread):
             del lease
         except BaseException as error:  # noqa: BLE001 - looked at by the test
             self.outcome = error
+        self.has_ended = True
+        self.moved.set()
+
+    def stays(self) -> bool:
+        """Whether it has ended, or waits in the queue without a limit."""
+        if self.has_ended or self.ticket is None:
+            return self.has_ended
+        return self.ticket.outcome is None and self.ticket.limit(self.limits) is None
 
 
 class Lives(RuleBasedStateMachine):
@@ -80,13 +98,26 @@ class Lives(RuleBasedStateMachine):
         self.openings: list[Opening] = []
         self.held: list[leasing.Lease] = []
         self.made: list[Pretended] = []
-        self.patch = patch.object(leasing, "connect", self.connect)
+        self.moved = threading.Event()
+        """Set whenever a caller may have come to where it stays."""
+        self.patch = patch.multiple(leasing, connect=self.connect, _LOOK_S=0.03)
         self.patch.start()
 
     @initialize(most=st.integers(2, 5), most_of_one=st.integers(1, 4))
     def begin(self, most: int, most_of_one: int) -> None:
         policy = limited(most, most_of_one)
         self.pool = leasing.Pool(policy, lambda: None)  # type: ignore[arg-type, return-value]
+        router = self.pool._router
+        wait = router.wait
+
+        def waits(*arguments: Any) -> Ticket[Any]:
+            caller = threading.current_thread()
+            assert isinstance(caller, Caller)
+            caller.ticket = wait(*arguments)
+            self.moved.set()
+            return caller.ticket
+
+        router.wait = waits  # type: ignore[assignment, method-assign]
 
     def connect(self, *_: object, **__: object) -> Pretended:
         """In place of the native one, in the caller's thread."""
@@ -94,6 +125,7 @@ class Lives(RuleBasedStateMachine):
         assert isinstance(caller, Caller)
         opening = Opening(caller)
         self.openings.append(opening)
+        self.moved.set()
         opening.ended.wait()
         if isinstance(opening.outcome, Error):
             raise opening.outcome
@@ -104,7 +136,8 @@ class Lives(RuleBasedStateMachine):
     def ask(self, route: Route, count: int, patient: bool) -> None:
         for _ in range(count):
             self.came += 1
-            caller = Caller(self.came, self.pool, route, FOR_EVER if patient else AT_ONCE)
+            limits = FOR_EVER if patient else AT_ONCE
+            caller = Caller(self.came, self.pool, route, limits, self.moved)
             self.callers.append(caller)
             caller.start()
             # One after the other: the order in which they come is part of what is tried.
@@ -183,22 +216,20 @@ class Lives(RuleBasedStateMachine):
     def open_ones(self) -> list[Pretended]:
         return [connection for connection in self.made if not connection.closed]
 
-    def waiting(self) -> int:
-        return self.pool._router._waiting
-
     def settle(self) -> None:
         """Until every caller has what it wants, opens a connection, or waits in the queue."""
-        until(
-            lambda: (
-                sum(caller.is_alive() for caller in self.callers)
-                == len(self.openings) + self.waiting()
-            )
-        )
+        while True:
+            # Before it is looked at: what happens after that sets it again.
+            self.moved.clear()
+            opening = [each.caller for each in self.openings]
+            if all(one.stays() or one in opening for one in self.callers):
+                return
+            self.moved.wait()
 
     @invariant()
     def everything_holds(self) -> None:
         self.settle()
-        for caller in [caller for caller in self.callers if not caller.is_alive()]:
+        for caller in [caller for caller in self.callers if caller.has_ended]:
             self.callers.remove(caller)
             outcome = caller.outcome
             if isinstance(outcome, leasing.Lease):
@@ -247,7 +278,7 @@ class Lives(RuleBasedStateMachine):
             if hasattr(self, "pool"):
                 self.pool.close()
                 assert self.open_ones() == []
-                late = Caller(0, self.pool, next(iter(SPOKEN)), FOR_EVER)
+                late = Caller(0, self.pool, next(iter(SPOKEN)), FOR_EVER, self.moved)
                 late.run()
                 assert isinstance(late.outcome, ClientClosed)
         finally:

@@ -147,13 +147,13 @@ fn members_and_frames_follow_one_another() {
 
 #[test]
 fn thousands_of_empty_members() {
-    let error = decoded(&["gzip"], &gzip(b"").repeat(10_001), 100_000, None).unwrap_err();
+    let error = decoded(&["gzip"], &gzip(b"").repeat(10_001), 1000, None).unwrap_err();
     assert!(
         error.to_string().contains("thousands of members"),
         "{error}"
     );
     let lines = gzip(SENTENCE).repeat(10_001);
-    let found = decoded(&["gzip"], &lines, 100_000, None).unwrap();
+    let found = decoded(&["gzip"], &lines, 1000, None).unwrap();
     assert_eq!(found.len(), 10_001 * SENTENCE.len());
 }
 

@@ -1,6 +1,6 @@
 //! What a user reads when TLS fails: what was wrong, with which certificate or file, and what to do.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::tls_common::{Authority, Identity, Pair, refusal, server_config};
 use proptest::prelude::*;
@@ -476,6 +476,11 @@ fn an_endless_handshake_is_bounded() {
     assert_eq!(error.0, "localhost sent a handshake larger than 256 KiB");
 }
 
+static ISSUED: LazyLock<(Options, Identity)> = LazyLock::new(|| {
+    let authority = Authority::new();
+    (authority.options(), authority.issue(&["localhost"]))
+});
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -488,10 +493,9 @@ proptest! {
         cut: prop::sample::Index,
         garbage in prop::collection::vec(any::<u8>(), 0..64),
     ) {
-        let authority = Authority::new();
-        let identity = authority.issue(&["localhost"]);
+        let (options, identity) = &*ISSUED;
         let version = if tls13 { &TLS13 } else { &TLS12 };
-        let mut pair = Pair::new(&authority.options(), server_config(&identity, version));
+        let mut pair = Pair::new(options, server_config(identity, version));
         pair.step = step;
         pair.client.start(&mut pair.out).unwrap();
         for _ in 0..3 {

@@ -1,6 +1,8 @@
 //! Descriptor pools for the tests.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use prost_reflect::DescriptorPool;
 use protox::{
@@ -8,6 +10,21 @@ use protox::{
     file::{ChainFileResolver, File, FileResolver, GoogleFileResolver, IncludeFileResolver},
 };
 use trilane_transcode::{Router, RuleError};
+
+/// What schemas import is parsed once.
+static PARSED: Mutex<BTreeMap<String, File>> = Mutex::new(BTreeMap::new());
+
+struct Imported(ChainFileResolver);
+
+impl FileResolver for Imported {
+    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
+        let mut parsed = PARSED.lock().unwrap();
+        if !parsed.contains_key(name) {
+            parsed.insert(name.to_owned(), self.0.open_file(name)?);
+        }
+        Ok(parsed[name].clone())
+    }
+}
 
 struct Source(String);
 
@@ -23,13 +40,15 @@ impl FileResolver for Source {
 /// The file descriptor set of `file`, which may import those of the repository and of these tests.
 pub(crate) fn compile(file: &str, source: &str) -> Vec<u8> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files = ChainFileResolver::new();
-    files.add(Source(source.to_owned()));
+    let mut imported = ChainFileResolver::new();
     for folder in ["tests", "../../proto"] {
         let folder: PathBuf = root.join(folder);
-        files.add(IncludeFileResolver::new(folder));
+        imported.add(IncludeFileResolver::new(folder));
     }
-    files.add(GoogleFileResolver::new());
+    imported.add(GoogleFileResolver::new());
+    let mut files = ChainFileResolver::new();
+    files.add(Source(source.to_owned()));
+    files.add(Imported(imported));
     let mut compiler = Compiler::with_file_resolver(files);
     compiler.include_imports(true).open_file(file).unwrap();
     compiler.encode_file_descriptor_set()
