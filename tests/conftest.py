@@ -21,7 +21,7 @@ from peers.authority import Authority, Leaf
 from peers.peer import Peer
 from peers.process import MissingProgramError
 from peers.running import Peers, absent
-from repository import DOCS
+from repository import DOCS, ROOT
 from took import Took
 
 Own: TypeAlias = Callable[[Callable[[Path], Peer]], Peer]
@@ -68,6 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest: what is left at the end is short, and no process waits long."""
+    assert all((ROOT / name).is_file() for name in LONGEST)
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 

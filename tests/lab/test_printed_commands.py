@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -349,9 +350,22 @@ def places(tmp_path_factory: pytest.TempPathFactory, leaf: Leaf) -> Iterator[dic
         }
 
 
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of somebody who has measured before."""
+    # The history of a branch names the folder of its repository.
+    folder = tmp_path_factory.mktemp("measured") / "reader"
+    _make_runs(folder)
+    return folder
+
+
 @pytest.fixture
 def terminal(
-    places: dict[str, str], tmp_path: Path, document: str, monkeypatch: pytest.MonkeyPatch
+    places: dict[str, str],
+    measured: Path,
+    tmp_path: Path,
+    document: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Terminal]:
     """In a folder with everything that the commands name; it is a repository of git's as well."""
     # So few would decide nothing, and are all that is to be seen here.
@@ -362,9 +376,10 @@ def terminal(
             more["grpcurl"] = grpcurl.program()
         except MissingProgramError as error:
             absent(error)
-    _write_files(tmp_path)
-    _make_runs(tmp_path)
-    made = Terminal(tmp_path, {**places, **more})
+    folder = tmp_path / measured.name
+    shutil.copytree(measured, folder, symlinks=True)
+    _write_files(folder)
+    made = Terminal(folder, {**places, **more})
     # What is set beside oha.json; a document that says how it is made makes it anew.
     assert (
         made.types(Printed("", 0, f"trilane load -n 200 -o ours.json {places['http']}/hello"))
@@ -410,7 +425,8 @@ def _make_runs(folder: Path) -> None:
     factors = {"h1": 1.0, "h2": 1.5}
     for index, name in enumerate(("A", "B", "main", "branch")):
         stamp = f"20261120-10000{index}"
-        (folder / name).symlink_to(folders.race(state, stamp, factors, histogram=True))
+        made = folders.race(state, stamp, factors, histogram=True)
+        (folder / name).symlink_to(made.relative_to(folder))
     folders.lab(state, "20261120-100010", factors)
     for number in range(2):
         head = MeasuredRevision(

@@ -43,5 +43,7 @@ def _fewer_resamples() -> Iterator[None]:
         for drawing in (stats.bootstrap, unpaired.interval):
             patched.setattr(drawing, "__defaults__", (FEWER,))
         for comparing in (unpaired.compare, spending.judge):
-            patched.setitem(comparing.__kwdefaults__, "resamples", FEWER)
+            defaults = comparing.__kwdefaults__ or {}
+            assert "resamples" in defaults
+            patched.setitem(defaults, "resamples", FEWER)
         yield
