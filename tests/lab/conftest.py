@@ -13,6 +13,7 @@ from trilane.lab import race, study
 from trilane.lab.asked import Wanted
 from trilane.lab.clients import engine_run
 from trilane.lab.targets import servers
+from undrawn import undrawn as undrawn  # noqa: PLC0414
 
 HERE = Path(__file__).parent
 

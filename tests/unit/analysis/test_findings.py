@@ -256,4 +256,6 @@ def test_of_two_that_lead_both_are_named() -> None:
     assert made.ranking.winner is None
     assert len(made.ranking.pairs) == 6
     assert re.match(r"(HTTP/2|a twin) leads: 1\.5\d× HTTP/1\.1 \(", made.verdict)
-    assert re.search(r"; (HTTP/2|a twin) cannot be told from it \(1\.00–1\.00×\)\.$", made.verdict)
+    assert re.search(
+        r"; (HTTP/2|a twin) cannot be told from it \(1\.000–1\.000×\)\.$", made.verdict
+    )

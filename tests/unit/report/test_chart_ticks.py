@@ -16,6 +16,8 @@ from trilane.lab.model.lab import LabResult
 from trilane.lab.model.sample import Sample
 from trilane.report import charts
 
+DRAWN = True
+
 
 def texts(chart: charts.Chart) -> list[str]:
     """Everything that is written in a chart."""

@@ -16,6 +16,8 @@ from trilane.report.charts import base
 from trilane.report.charts.base import Chart
 from unit.report.test_charts import bookstore, capacity, race
 
+DRAWN = True
+
 EVIL = "<script>alert('&\"')</script>"
 
 

@@ -24,6 +24,8 @@ from trilane.lab.model.lab import LabResult, SweepKey, Swept
 from trilane.report import charts, html, maps, pages, tables, terminal
 from trilane.report.charts.heat import legend_ticks
 
+DRAWN = True
+
 # Seconds of HTTP/2 and HTTP/3 where HTTP/1.1 takes one.
 NETWORKS = {
     "rtt=1ms,loss=0%": (1.0, 1.0),

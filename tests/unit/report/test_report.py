@@ -16,6 +16,8 @@ from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.lab import LabResult
 from trilane.report import distribution, formatting, html, terminal
 
+DRAWN = True
+
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
 EVIL = "<script>alert('&\"')</script>"
 DOUBTED = validity("the machine was busy")

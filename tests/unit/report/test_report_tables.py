@@ -17,6 +17,8 @@ from trilane.lab.model.comparison import Finding
 from trilane.lab.model.lab import LabResult
 from trilane.report import charts, images, labels, tables
 
+DRAWN = True
+
 PNG = b"\x89PNG\r\n\x1a\n"
 
 

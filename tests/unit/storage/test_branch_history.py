@@ -17,6 +17,8 @@ from trilane.lab.storage.summaries import summaries
 
 from .conftest import Trilane
 
+DRAWN = True
+
 # Runs of `main`, and the one at whose commit the server gets slower.
 RUNS, SLOWER = 22, 12
 

@@ -19,6 +19,8 @@ from trilane.report import history as report
 
 from .conftest import Trilane
 
+DRAWN = True
+
 FACTORS = {"h1": 1.0, "h2": 1.5}
 
 

@@ -1,0 +1,25 @@
+"""Pages whose charts are empty: what tests ask of a page is seldom in its drawings.
+
+The first chart of a process takes half a second, a page a second or two. A module whose tests look
+at drawings says so: `DRAWN = True`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import vl_convert
+
+_EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"></svg>'
+
+
+@pytest.fixture(autouse=True)
+def undrawn(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Charts are not drawn."""
+    if getattr(request.module, "DRAWN", False):
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(vl_convert, "vegalite_to_svg", lambda *_, **__: _EMPTY)
+        yield
