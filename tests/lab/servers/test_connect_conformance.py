@@ -33,6 +33,7 @@ FEW_OF_CLIENT = (
     *("--skip", "**/Compression:COMPRESSION_GZIP/**", "--skip", "Timeouts/**"),
 )
 # Fewer cases than the last number would mean that the suite left a protocol or a version out.
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
 GATEWAY = [
     pytest.param("grpcserver", FEW, 100, id="few"),
     *(
@@ -69,7 +70,7 @@ def run(suite: Suite, mode: str, name: str, *program: str, some: tuple[str, ...]
         text=True,
         check=False,
         timeout=PATIENCE_S,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
+        env=ENVIRONMENT,
     )
     assert done.returncode == 0, done.stdout
     summary = SUMMARY.search(done.stdout)
@@ -84,9 +85,16 @@ def run(suite: Suite, mode: str, name: str, *program: str, some: tuple[str, ...]
 def test_the_gateway(
     tmp_path: Path, suite: Suite, server: str, some: tuple[str, ...], many: int
 ) -> None:
-    program = ["peers.conformance_gateway", native(), suite.servers[server]]
-    program += [str(suite.protos), str(tmp_path)]
-    assert run(suite, "server", server, *program, some=some) > many
+    argv = [sys.executable, "-m", "peers.conformance_gateway", native(), suite.servers[server]]
+    argv += [str(suite.protos), str(tmp_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, env=ENVIRONMENT) as gateway:
+        assert gateway.stdout is not None
+        try:
+            assert gateway.stdout.readline() == b"ready\n"
+            program = ("peers.conformance_relay", str(tmp_path))
+            assert run(suite, "server", server, *program, some=some) > many
+        finally:
+            gateway.terminate()
 
 
 @pytest.mark.timeout(PATIENCE_S + 60)
