@@ -101,6 +101,13 @@ class Scripted:
         """Wait for the next call."""
         return self._calls.get(timeout=_LIMIT_S)
 
+    def called(self, timeout: str) -> bool:
+        """Whether a call with this `grpc-timeout` has come; those before it are forgotten."""
+        while not self._calls.empty():
+            if self._calls.get().fields.get("grpc-timeout") == timeout:
+                return True
+        return False
+
     def next_reset(self) -> StreamReset:
         """Wait until the client has reset a stream."""
         return self._resets.get(timeout=_LIMIT_S)

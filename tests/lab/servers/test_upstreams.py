@@ -298,12 +298,13 @@ def test_calls_without_a_deadline_get_one(own: Own, files: tuple[str, ...]) -> N
     with grpc_scripted.serving(silent) as server:
         flags = (*files, "--upstream-timeout", "300ms")
         with Web.open(gateway(own, server.base, flags=flags), "h1") as web:
-            assert "deadline" in refusal(web.ask("GET", "/say/x"), 504, 4)
-            assert server.next_call().fields["grpc-timeout"] == "300000u"
+            # On a busy machine the deadline may pass before the call has left: then once more.
+            while not server.called("300000u"):
+                assert "deadline" in refusal(web.ask("GET", "/say/x"), 504, 4)
             assert server.next_reset().error_code == ErrorCodes.CANCEL
             # Its own is kept where it brings one.
-            web.ask("GET", "/say/x", grpc_timeout="200m")
-            assert server.next_call().fields["grpc-timeout"] == "200m"
+            while not server.called("200m"):
+                web.ask("GET", "/say/x", grpc_timeout="200m")
 
 
 def _line(size: int) -> bytes:
