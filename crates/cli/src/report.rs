@@ -120,7 +120,7 @@ fn latencies(all: &mut Paragraphs, outcome: &Outcome) {
     all.add("histogram", Verbose, true, |out| {
         latency::drawing(out, outcome)
     });
-    // What was asked for by a flag is no detail.
+    // A flag requested this list, so it is always shown.
     let need = if layout.slowest { Always } else { Verbose };
     all.add("slowest requests", need, true, |out| {
         latency::slowest(out, outcome)

@@ -631,7 +631,7 @@ mod tests {
         assert_eq!(bound(0.7, Some(0.01), None, true), "server");
         assert_eq!(bound(0.7, Some(0.01), None, false), "server_or_network");
         assert_eq!(bound(0.7, Some(0.2), None, true), "server_or_network");
-        // A rate that was asked for is no limit of the server's.
+        // A requested rate says nothing about the server's limit.
         assert_eq!(bound(0.7, Some(0.01), Some(5.0), true), "server_or_network");
         assert_eq!(bound(0.97, Some(0.01), None, true), "client");
     }

@@ -28,7 +28,7 @@ pub struct GateError(String);
 pub struct Checked {
     /// The name of what was measured.
     pub measure: &'static str,
-    /// Its value with its unit; none where samples are too few to tell, or there are none of it.
+    /// Value with its unit; none if there are no values, or too few samples.
     pub value: Option<String>,
     /// Which values pass, such as `≤ 10 ms`.
     pub allowed: String,

@@ -195,6 +195,26 @@ def test_why_is_told_where_the_numbers_carry_it() -> None:
     assert paired.compare(same).said.because == []
 
 
+def test_bytes_are_told_where_the_network_carried_fewer() -> None:
+    race = with_runs(
+        races.race({"h1": 1.0, "h2": 2.0}),
+        lambda sample: {"bytes.sent": 1_000_000 * (3 if sample.arm == "h1" else 1)},
+    )
+    [told] = paired.compare(on_network(race, "rtt=20ms")).said.because
+    assert re.fullmatch(
+        r"Neither end's CPU was the limit; "
+        r"HTTP/2 put 0\.\d\d× the bytes of HTTP/1\.1 on the network\.",
+        told,
+    )
+    assert paired.compare(race).said.because == []
+
+
+def on_network(race: Observed, network: str) -> Observed:
+    return dataclasses.replace(
+        race, arms=[structs.replace(arm, network=network) for arm in race.arms]
+    )
+
+
 def test_a_saturated_client_is_never_sold_as_a_property_of_the_server() -> None:
     made = paired.compare(races.race(THREE, busy=0.99))
     assert made.verdict.startswith("With this client as the limit, HTTP/2 is fastest: ")

@@ -103,7 +103,7 @@ pub(crate) fn doubted(mut run: Outcome, verdict: Verdict, code: Code, text: &str
     run
 }
 
-/// The run with requests that failed in so many ways.
+/// A run whose requests failed in N ways.
 pub(crate) fn failed(mut run: Outcome, failures: &[(&'static str, u64, &str)]) -> Outcome {
     for &(kind, count, example) in failures {
         run.requests.failed += count;

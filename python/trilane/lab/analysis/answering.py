@@ -31,11 +31,14 @@ def answer(
 
 
 def leading(comparison: Comparison, asked: form.Answer | None) -> Ratio | None:
-    """The pair that the headline is about: the one asked for, else the best and its nearest."""
+    """The pair that the headline is about: the one asked for, else the winner and the baseline.
+
+    None where the headline is about many pairs or none.
+    """
     rank = comparison.ranking
-    rows = verdict.rows(comparison)
-    if asked is not None and asked.pair is not None:
-        return verdict.row_of(rows, rank.measure, *asked.pair)
+    if asked is not None and len(comparison.arms) > headline.PAIR:
+        rows = verdict.rows(comparison)
+        return None if asked.pair is None else verdict.row_of(rows, rank.measure, *asked.pair)
     if rank.winner is None:
         pairs = rank.pairs
         return pairs[0] if len(pairs) == 1 else None

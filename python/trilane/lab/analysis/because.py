@@ -62,17 +62,15 @@ class _Pair:
             yield f"The client makes {cost} system calls for a request."
 
     def network(self) -> Iterator[str]:
-        """Bytes, where neither end was busy and the network is the emulated one."""
-        if not (self._ahead.is_alone and self._behind.is_alone):
-            return
-        if any("client" in a.load.bound or a.load.bound == "server" for a in self._arms):
+        """Bytes, where neither end was full in either arm and the network is the emulated one."""
+        if not all(arm.is_alone and arm.load.bound == "waiting" for arm in self._arms):
             return
         for name in _PAYLOAD:
             row = self._row(BY_NAME[name])
             if row is not None and row.ratio is not None:
                 yield (
-                    f"The network was the limit: {self._called[row.arm]} put "
-                    f"{multiple(row.ratio)} the bytes of {self._called[row.to]} on it."
+                    f"Neither end's CPU was the limit; {self._called[row.arm]} put "
+                    f"{multiple(row.ratio)} the bytes of {self._called[row.to]} on the network."
                 )
                 return
 
@@ -96,9 +94,5 @@ class _Pair:
             found = arm.summary.get(measure.name)
             if found is None or found.median is None:
                 return None
-            told.append(f"{_value(found.median, measure)} over {self._called[arm.name]}")
+            told.append(f"{quantity(found.median, measure)} over {self._called[arm.name]}")
         return " and ".join(told)
-
-
-def _value(value: float, measure: Measure) -> str:
-    return quantity(value, measure).replace(" us", " µs")

@@ -22,7 +22,8 @@ NO_BLOCK = "No answer: no block was completed."
 # Whoever needs less of these is the faster one; of other measures the sentence says which it is.
 _SPEED = frozenset({"requests_per_s", "elapsed_s", "total_s", "repetition_s", "ns_per_op"})
 _FEW_PAIRS = 2
-_PAIR = 2
+PAIR = 2
+"""With so many arms their comparison is the question, whatever else was asked."""
 _UNLIKE = {"different_bodies": "bodies", "different_statuses": "statuses"}
 
 
@@ -39,7 +40,7 @@ def of_comparison(
     if different is not None and all(row.finding == "invalid" for row in told.rows):
         unlike = _UNLIKE.get(different.code, "responses")
         return f"No ranking: the arms received different {unlike}."
-    said = None if asked is None or len(arms) <= _PAIR else _asked(told, asked)
+    said = None if asked is None or len(arms) <= PAIR else _asked(told, asked)
     return said or _of_all(told)
 
 
@@ -246,7 +247,8 @@ def quantity(value: float, measure: Measure) -> str:
     """A value with its unit."""
     if measure.unit == "s":
         return time_text(float(f"{value:.3g}"))
-    return _bare(value) if measure.unit == "1" else f"{_bare(value)} {measure.unit}"
+    unit = {"1": "", "us": " µs"}.get(measure.unit, f" {measure.unit}")
+    return f"{_bare(value)}{unit}"
 
 
 def _ranked(told: _Told) -> str:
@@ -254,7 +256,7 @@ def _ranked(told: _Told) -> str:
     comparison = told.comparison
     arms = [arm for arm in comparison.arms if arm.validity.verdict != "invalid"]
     broken = [told.names[arm.name] for arm in _invalid(comparison)]
-    if len(arms) < _PAIR:
+    if len(arms) < PAIR:
         return fitting(
             f"No ranking: {joined(broken)} ran invalid.",
             f"No ranking: {len(broken)} of {len(comparison.arms)} arms ran invalid.",
