@@ -26,11 +26,11 @@ use proto::{
 /// What `tonic_prost_build` generates.
 #[allow(missing_docs, unreachable_pub, clippy::all)]
 mod proto {
-    include!(concat!(env!("OUT_DIR"), "/example/demo.greeter.v1.rs"));
+    include!("../generated/example/demo.greeter.v1.rs");
 }
 
 /// The definition with all that it imports: where the rules for HTTP are.
-const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/example/greeter.fds"));
+const DESCRIPTORS: &[u8] = include_bytes!("../generated/example/greeter.fds");
 
 struct Polite;
 

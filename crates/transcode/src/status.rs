@@ -31,7 +31,7 @@ pub(crate) struct Any {
 
 /// The messages of `google/rpc/error_details.proto`.
 static DETAILS: LazyLock<DescriptorPool> = LazyLock::new(|| {
-    let set: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/error_details.bin"));
+    let set: &[u8] = include_bytes!("../generated/error_details.fds");
     // A test decodes it: what is compiled in is sound.
     DescriptorPool::decode(set).unwrap_or_default()
 });

@@ -17,8 +17,8 @@ pub(crate) use store::Library;
     rustdoc::all
 )]
 pub(crate) mod proto {
-    include!(concat!(env!("OUT_DIR"), "/trilane.library.v1.rs"));
+    include!("../../generated/trilane.library.v1.rs");
 }
 
 /// The definition with all that it imports: an encoded `google.protobuf.FileDescriptorSet`.
-pub(crate) const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/library.fds"));
+pub(crate) const DESCRIPTORS: &[u8] = include_bytes!("../../generated/library.fds");

@@ -21,7 +21,7 @@ use crate::common::{Target, quic, tls};
 /// Generated from the definition.
 #[allow(missing_docs, unreachable_pub, clippy::all)]
 pub(crate) mod proto {
-    include!(concat!(env!("OUT_DIR"), "/client/trilane.library.v1.rs"));
+    include!("../../generated/client/trilane.library.v1.rs");
 }
 
 pub(crate) type Library = proto::library_client::LibraryClient<Channel>;

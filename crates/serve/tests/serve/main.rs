@@ -10,6 +10,7 @@ mod curl;
 mod early_data;
 mod endpoints;
 mod followers;
+mod generated;
 mod grpc;
 mod handshake;
 mod hostile;

@@ -4,6 +4,7 @@
 mod answers;
 mod connect;
 mod differential;
+mod generated;
 mod json;
 mod messages;
 mod openapi;
