@@ -1,12 +1,17 @@
-"""`python -m trilane.cli.manual FOLDER`: the manual, from what the commands say of themselves."""
+"""`python -m trilane.cli.manual FOLDER [PROGRAM]`: the manual, from what the commands say of themselves.
+
+With the native program, it is that of its commands.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from trilane import __version__
+from trilane.__main__ import NATIVE
 from trilane.interpreter import TRILANE
 from trilane.lab.processes import supervisor
 from trilane.lab.storage.store import write_text
@@ -43,12 +48,17 @@ _HELP_S = 60.0
 
 def main(arguments: list[str]) -> int:
     """Write `manual.md` and one man page per command."""
-    if len(arguments) != 1:
-        sys.stderr.write("usage: python -m trilane.cli.manual FOLDER\n")
+    if len(arguments) not in (1, 2):
+        sys.stderr.write("usage: python -m trilane.cli.manual FOLDER [PROGRAM]\n")
         return 2
-    folder = Path(arguments[0])
+    folder, native = Path(arguments[0]), arguments[1:]
     folder.mkdir(parents=True, exist_ok=True)
-    texts = {command: _help(command) for command in COMMANDS}
+    own = {"", "completions", *NATIVE}
+    texts = {
+        command: _help(native or TRILANE, command)
+        for command in COMMANDS
+        if not native or command.partition(" ")[0] in own
+    }
     write_text(folder / "manual.md", _markdown(texts))
     for command, text in texts.items():
         name = f"trilane-{command.replace(' ', '-')}" if command else "trilane"
@@ -56,10 +66,10 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _help(command: str) -> str:
+def _help(program: Sequence[str], command: str) -> str:
     environment = {**os.environ, "COLUMNS": _WIDTH, "NO_COLOR": "1", "TERMINAL_WIDTH": _WIDTH}
     done = supervisor.finished(
-        [*TRILANE, *command.split(), "--help"],
+        [*program, *command.split(), "--help"],
         limit_s=_HELP_S,
         environment=environment,
     )
