@@ -53,13 +53,13 @@ export TRILANE_TEST_PYTHON := $(BIN)/python
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help race check test test-all test-rust test-python native environments bench ab research lint fuzz docs changelog build pins clean
+.PHONY: help race check test test-all test-rust test-python native environments bench ab research lint fuzz docs changelog build dist pins clean
 .DELETE_ON_ERROR:
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
-race: $(STAMPS)/extension ## build what is missing and race HTTP/1.1, HTTP/2 and HTTP/3
+race: $(STAMPS)/quick ## build what is missing and race HTTP/1.1, HTTP/2 and HTTP/3
 	@$(BIN)/trilane race $(ARGS)
 
 build: $(STAMPS)/extension ## .venv/bin/trilane and target/release/trilane
@@ -142,14 +142,17 @@ docs: $(STAMPS)/module ## rustdoc, the manual and its man pages
 changelog: $(STAMPS)/test ## move the fragments of changes/ to CHANGELOG.md, under the version of Cargo.toml
 	$(BIN)/towncrier build --yes --version "$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)"
 
+dist: $(STAMPS)/dist ## what people install, in dist/: a wheel, an sdist, the native program, checksums; TARGET=aarch64-unknown-linux-gnu: for another processor
+	@TARGET='$(TARGET)' .ci/dist
+
 pins: $(STAMPS)/bootstrap ## resolve requirements/*.in anew
-	@for name in bootstrap lab build test; do \
+	@for name in bootstrap lab build test dist; do \
 		$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header \
 			--no-annotate --no-emit-index-url requirements/$$name.in -o requirements/$$name.txt; \
 	done
 
 clean: ## remove .venv, build and what cargo made
-	rm -rf $(VENV) build python/trilane/_core*.so report.html
+	rm -rf $(VENV) build dist python/trilane/_core*.so report.html
 	cargo clean
 
 $(STAMPS)/bootstrap: requirements/bootstrap.txt
@@ -175,17 +178,30 @@ $(STAMPS)/test: $(STAMPS)/lab requirements/test.txt
 	@$(UV) pip install --quiet -r requirements/test.txt
 	@touch $@
 
+$(STAMPS)/dist: $(STAMPS)/lab requirements/dist.txt
+	@echo "installing what links for other systems"
+	@$(UV) pip install --quiet -r requirements/dist.txt
+	@touch $@
+
 # Editable: a change in python/ needs no rebuild. Dependencies are installed above, pinned.
 INSTALL = $(UV) --version >/dev/null && PATH="$(BIN):$$PATH" VIRTUAL_ENV=$(VENV) UV_OFFLINE=1 \
 	$(TIMED) 'building the Python module' $(BIN)/maturin develop --uv
 
+# One build of the module is installed at a time; a stamp is there as long as it or a better one is.
 $(STAMPS)/extension: $(STAMPS)/lab $(RUST_SOURCES) pyproject.toml
 	@$(INSTALL) --release
+	@touch $@
+
+# For a first look: nearly as fast, in a third of the time to build.
+$(STAMPS)/quick: $(STAMPS)/lab $(RUST_SOURCES) pyproject.toml
+	@$(MAKE) --no-print-directory --question $(STAMPS)/extension \
+		|| { rm -f $(STAMPS)/extension && $(INSTALL) --profile quick-build; }
 	@touch $@
 
 # For tests any build of the module will do, and the one for development is the quickest to make: with
 # the features that the Rust tests have, it shares what they are built from.
 $(STAMPS)/module: $(STAMPS)/lab $(RUST_SOURCES) pyproject.toml
 	@$(MAKE) --no-print-directory --question $(STAMPS)/extension \
-		|| { rm -f $(STAMPS)/extension && $(INSTALL) --features as-tested; }
+		|| $(MAKE) --no-print-directory --question $(STAMPS)/quick \
+		|| { rm -f $(STAMPS)/extension $(STAMPS)/quick && $(INSTALL) --features as-tested; }
 	@touch $@

@@ -51,8 +51,9 @@ version: Final[str]
 revision: Final[str]
 """Git revision that it was built from; empty when it was built outside a checkout."""
 
-build_profile: Final[Literal["release", "debug"]]
-"""`release` or `debug`; a benchmark of a debug build says nothing."""
+build_profile: Final[str]
+"""`release`, `quick-build` (up to 5 % slower), `debug` or another profile of cargo's; only numbers of
+`release` are worth publishing."""
 
 HIDDEN: Final[str]
 """What stands in place of a secret."""

@@ -41,7 +41,7 @@ pub use network::spec as read_network;
 pub use page::Pages;
 pub use search::check_goals;
 pub use standard::occupy_standard_streams;
-pub use trilane_engine::REVISION;
+pub use trilane_engine::{PROFILE, REVISION};
 pub use trilane_serve::make_cluster_identity;
 
 /// Nothing went wrong.

@@ -480,6 +480,9 @@ pub(crate) fn ratio(a: f64, b: f64) -> Option<f64> {
 /// The git revision of this build, in twelve digits, or `unknown`.
 pub const REVISION: &str = env!("TRILANE_REVISION");
 
+/// The profile of cargo that made this build: `release`, `quick-build` for a first look, or `debug`.
+pub const PROFILE: &str = env!("TRILANE_PROFILE");
+
 /// What `--version` prints behind the program's name: version, git revision and profile of this build.
 pub const VERSION_LINE: &str = concat!(
     env!("CARGO_PKG_VERSION"),
@@ -495,7 +498,7 @@ pub fn build() -> Value {
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "revision": REVISION,
-        "profile": env!("TRILANE_PROFILE"),
+        "profile": PROFILE,
     })
 }
 

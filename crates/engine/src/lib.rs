@@ -75,7 +75,7 @@ mod worker;
 
 pub use allowance::InFlightStageOut;
 pub use asked::Asked;
-pub use assemble::{REVISION, VERSION_LINE, build};
+pub use assemble::{PROFILE, REVISION, VERSION_LINE, build};
 pub use checks::bare_ipv6;
 pub use cluster::{Gather, Member, Share, WorkerOut, run_share};
 pub use connections::ConnectionsOut;

@@ -35,7 +35,7 @@ mod _core {
     fn constants(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("version", env!("CARGO_PKG_VERSION"))?;
         module.add("revision", trilane_cli::REVISION)?;
-        module.add("build_profile", super::BUILD_PROFILE)?;
+        module.add("build_profile", trilane_cli::PROFILE)?;
         module.add("HIDDEN", trilane_text::HIDDEN)?;
         super::client::exchange::INTERESTS
             .iter()
@@ -132,9 +132,3 @@ fn without_secrets(text: &str) -> String {
 fn for_terminal(text: &str) -> String {
     trilane_text::lines(&trilane_text::url(text))
 }
-
-const BUILD_PROFILE: &str = if cfg!(debug_assertions) {
-    "debug"
-} else {
-    "release"
-};

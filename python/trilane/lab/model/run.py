@@ -62,8 +62,9 @@ class Program(Record, frozen=True):
     """Version of the release."""
     revision: str
     """Git revision, short; `unknown` outside a checkout."""
-    profile: Literal["release", "debug"]
-    """Build profile: only `release` is worth measuring with."""
+    profile: str
+    """Build profile: `release`, `quick-build` (`make race` made it for a first look), `debug`, or another
+    of cargo's. Only numbers of `release` are worth publishing."""
 
 
 class Tls(Record, frozen=True):
