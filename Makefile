@@ -53,7 +53,7 @@ export TRILANE_TEST_PYTHON := $(BIN)/python
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help race check test test-all test-rust test-python native environments bench ab research lint fuzz docs changelog build pins clean
+.PHONY: help race check test test-all test-rust test-python native environments bench ab research lint fuzz docs pictures changelog build pins clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -138,6 +138,9 @@ docs: $(STAMPS)/module ## rustdoc, the manual and its man pages
 	cargo doc --workspace --no-deps
 	$(BIN)/python -m trilane.cli.manual build/docs
 	@echo "wrote build/docs and $(TARGET_DIR)/doc"
+
+pictures: $(STAMPS)/test $(STAMPS)/module ## the pictures of README.md, of the race that is kept beside them; needs Chromium
+	@PYTHONPATH=tests $(BIN)/python -m pictures
 
 changelog: $(STAMPS)/test ## move the fragments of changes/ to CHANGELOG.md, under the version of Cargo.toml
 	$(BIN)/towncrier build --yes --version "$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)"
