@@ -99,11 +99,12 @@ def _photograph(page: Path, theme: str, picture: Path, profile: str) -> None:
 
 def main() -> int:
     """Draw all of them."""
+    for theme in THEMES:
+        file(theme).write_text(recording(theme), encoding="utf-8")
     with tempfile.TemporaryDirectory() as scratch:
         page = Path(scratch, "report.html")
         page.write_text(html.render(kept()), encoding="utf-8")
         for theme in THEMES:
-            file(theme).write_text(recording(theme), encoding="utf-8")
             _photograph(page, theme, FOLDER / f"report-{theme}.png", f"{scratch}/{theme}")
     sys.stdout.write(f"drew {FOLDER}\n")
     return 0
