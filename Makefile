@@ -53,7 +53,7 @@ export TRILANE_TEST_PYTHON := $(BIN)/python
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help race check test test-all test-rust test-python native environments bench ab research lint fuzz docs changelog build pins clean
+.PHONY: help race check test test-all test-rust test-python native environments bench ab research lint fuzz docs site pictures changelog build pins clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -139,11 +139,17 @@ docs: $(STAMPS)/module ## rustdoc, the manual and its man pages
 	$(BIN)/python -m trilane.cli.manual build/docs
 	@echo "wrote build/docs and $(TARGET_DIR)/doc"
 
+site: $(STAMPS)/site $(STAMPS)/module ## the site of docs/, in build/site: opens offline; refuses broken links
+	@$(TIMED) 'site' $(BIN)/python -m docs.site
+
+pictures: $(STAMPS)/site $(STAMPS)/module ## docs/pictures anew: pages of each kind of report, by Chromium
+	$(BIN)/python -m docs.site.pictures
+
 changelog: $(STAMPS)/test ## move the fragments of changes/ to CHANGELOG.md, under the version of Cargo.toml
 	$(BIN)/towncrier build --yes --version "$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)"
 
 pins: $(STAMPS)/bootstrap ## resolve requirements/*.in anew
-	@for name in bootstrap lab build test; do \
+	@for name in bootstrap lab build test site; do \
 		$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header \
 			--no-annotate --no-emit-index-url requirements/$$name.in -o requirements/$$name.txt; \
 	done
@@ -173,6 +179,11 @@ $(STAMPS)/lab: $(STAMPS)/bootstrap requirements/lab.txt requirements/build.txt
 $(STAMPS)/test: $(STAMPS)/lab requirements/test.txt
 	@echo "installing what the tests need"
 	@$(UV) pip install --quiet -r requirements/test.txt
+	@touch $@
+
+$(STAMPS)/site: $(STAMPS)/test requirements/site.txt
+	@echo "installing what the site needs"
+	@$(UV) pip install --quiet -r requirements/site.txt
 	@touch $@
 
 # Editable: a change in python/ needs no rebuild. Dependencies are installed above, pinned.
