@@ -142,8 +142,9 @@ docs: $(STAMPS)/module ## rustdoc, the manual and its man pages
 site: $(STAMPS)/site $(STAMPS)/module ## the site of docs/, in build/site: opens offline; refuses broken links
 	@$(TIMED) 'site' $(BIN)/python -m docs.site
 
-pictures: $(STAMPS)/site $(STAMPS)/module ## docs/pictures anew: pages of each kind of report, by Chromium
-	$(BIN)/python -m docs.site.pictures
+pictures: $(STAMPS)/site $(STAMPS)/module ## the pictures of README.md and of the site; needs Chromium
+	@PYTHONPATH=tests $(BIN)/python -m pictures
+	@PYTHONPATH=tests $(BIN)/python -m report_pictures
 
 changelog: $(STAMPS)/test ## move the fragments of changes/ to CHANGELOG.md, under the version of Cargo.toml
 	$(BIN)/towncrier build --yes --version "$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)"
