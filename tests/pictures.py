@@ -82,7 +82,7 @@ def file(theme: str) -> Path:
     return FOLDER / f"race-{theme}.svg"
 
 
-def _photograph(page: Path, theme: str, picture: Path, profile: str) -> None:
+def photograph(page: Path, theme: str, picture: Path, profile: str) -> None:
     """The first screen of a page."""
     dark = ["--blink-settings=preferredColorScheme=0"] if theme == "dark" else []
     subprocess.run(
@@ -104,7 +104,7 @@ def main() -> int:
         page.write_text(html.render(kept()), encoding="utf-8")
         for theme in THEMES:
             file(theme).write_text(recording(theme), encoding="utf-8")
-            _photograph(page, theme, FOLDER / f"report-{theme}.png", f"{scratch}/{theme}")
+            photograph(page, theme, FOLDER / f"report-{theme}.png", f"{scratch}/{theme}")
     sys.stdout.write(f"drew {FOLDER}\n")
     return 0
 

@@ -1,0 +1,68 @@
+"""The pictures of docs/reports.md: `make pictures` draws them from the made-up results of tests.
+
+README's, which are of a real race, are drawn by `pictures`.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from PIL import Image
+
+import pictures
+from lab.test_browser import bookstore, capacity, sweep
+from synthetic import calls, folders
+from trilane.lab.storage import history
+from trilane.lab.storage.summaries import summaries
+from trilane.report import history as shown
+from trilane.report import html, single
+from unit.report.test_maps import networks
+from unit.report.test_single import made, search
+
+COLOURS = 64
+"""Of each picture: a page has few, and each one costs bytes."""
+
+
+def _history() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        state = Path(folder)
+        for day, factor in ((18, 1.5), (19, 1.48), (20, 1.52), (21, 1.3)):
+            folders.lab(state, f"202611{day}-110000", {"h1": 1.0, "h2": factor}, seed=day)
+        return shown.page(history.read(summaries(state), "bookstore"))
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "load": lambda: single.render(made()),
+    "search": lambda: single.render(search()),
+    "capacity": lambda: html.render(capacity()),
+    "experiment": lambda: html.render(bookstore()),
+    "sweep": lambda: html.render(sweep()),
+    "networks": lambda: html.render(networks()),
+    "calls": lambda: html.render(calls.result(4)),
+    "history": _history,
+}
+
+
+def file(name: str) -> Path:
+    """Where the picture of a page lies."""
+    return pictures.FOLDER / f"{name}.png"
+
+
+def main(names: list[str]) -> int:
+    """Draw those of the names, or all."""
+    for name in names or PAGES:
+        with tempfile.TemporaryDirectory() as scratch:
+            page = Path(scratch, "report.html")
+            page.write_text(PAGES[name](), encoding="utf-8")
+            pictures.photograph(page, "light", file(name), f"{scratch}/profile")
+        with Image.open(file(name)) as picture:
+            few = picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+        few.save(file(name), optimize=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
