@@ -119,7 +119,7 @@ ab: $(STAMPS)/extension ## this revision's CPU per request beside that of BASE=m
 research: $(STAMPS)/extension ## simulations and proofs of what the documents claim; ARGS='ab 100': one of research/
 	@$(BIN)/python -m research $(ARGS)
 
-lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, import-linter, mypy, fragments of the changelog
+lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, import-linter, mypy, fragments of the changelog, the links of the site
 	cargo fmt --all --check
 # The program of fuzz/ is looked at without building libFuzzer.
 	@CUSTOM_LIBFUZZER_PATH=$(CURDIR)/none $(TIMED) 'clippy' cargo clippy --workspace --all-targets \
@@ -130,6 +130,7 @@ lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, import-linter, mypy, 
 	PYTHONPATH=python .ci/quietly build/imports.log $(BIN)/lint-imports --no-cache
 	@$(TIMED) 'mypy' $(BIN)/mypy
 	@.ci/quietly build/changelog.log $(BIN)/towncrier build --draft --version next
+	@$(MAKE) --no-print-directory site
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (60); TARGET=h2: one of them; and INPUT=file: one input again
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run $(TARGET) $(INPUT)

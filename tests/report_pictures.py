@@ -1,4 +1,4 @@
-"""The pictures of docs/reports.md: `make pictures` draws them from the made-up results of tests.
+"""The pictures of docs/reports.md: `make pictures` draws them, most from made-up results of tests.
 
 README's, which are of a real race, are drawn by `pictures`.
 """
@@ -14,14 +14,19 @@ from PIL import Image
 
 import pictures
 from lab.test_browser import bookstore, capacity, sweep
-from synthetic import calls, folders
-from trilane.lab.storage import history
+from repository import DOCS
+from synthetic import calls, folders, labs
+from trilane.lab.model.arm import Arm
+from trilane.lab.model.lab import LabResult, Question
+from trilane.lab.storage import history, singles
 from trilane.lab.storage.summaries import summaries
 from trilane.report import history as shown
 from trilane.report import html, single
 from unit.report.test_maps import networks
-from unit.report.test_single import made, search
+from unit.report.test_single import search
 
+TALL = ("load", "search")
+"""Pages whose charts begin low."""
 COLOURS = 64
 """Of each picture: a page has few, and each one costs bytes."""
 
@@ -34,8 +39,28 @@ def _history() -> str:
         return shown.page(history.read(summaries(state), "bookstore"))
 
 
+def _ab() -> LabResult:
+    arms = [
+        Arm(name="base", title="main, 3f2c1a9", version="h1"),
+        Arm(name="head", title="HEAD, 8b41d07", version="h1"),
+    ]
+    question = Question(
+        name="ab",
+        title="shop: Keep what was parsed",
+        form="revisions",
+        note=None,
+        question="What does HEAD change against main?",
+        hypothesis=None,
+        confounders=[],
+        source=None,
+        quick=False,
+    )
+    return labs.lab((None, labs.observed(arms, {"base": 1.0, "head": 0.93})), experiment=question)
+
+
 PAGES: dict[str, Callable[[], str]] = {
-    "load": lambda: single.render(made()),
+    "ab": lambda: html.render(_ab()),
+    "load": lambda: single.render(singles.load(DOCS / "run-example.json")),
     "search": lambda: single.render(search()),
     "capacity": lambda: html.render(capacity()),
     "experiment": lambda: html.render(bookstore()),
@@ -57,7 +82,9 @@ def main(names: list[str]) -> int:
         with tempfile.TemporaryDirectory() as scratch:
             page = Path(scratch, "report.html")
             page.write_text(PAGES[name](), encoding="utf-8")
-            pictures.photograph(page, "light", file(name), f"{scratch}/profile")
+            height = 1000 if name in TALL else 700
+            profile = f"{scratch}/profile"
+            pictures.photograph(page, "light", file(name), profile, height=height)
         with Image.open(file(name)) as picture:
             few = picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
         few.save(file(name), optimize=True)

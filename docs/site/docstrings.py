@@ -1,6 +1,6 @@
 """For mkdocstrings: what a docstring says of each argument is a list.
 
-The docstrings have a line `name: text` for an argument, which would be read as a section of that name.
+They have a line `name: text` for an argument, which would be read as a section of that name.
 """
 
 from __future__ import annotations

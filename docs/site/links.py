@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from html.parser import HTMLParser
@@ -48,22 +49,23 @@ def problems(site: Path) -> list[str]:
 
     found = []
     for path in sorted(site.rglob("*.html")):
-        name = path.relative_to(site)
-        found += [
-            f"{name} loads {target}" for target in page(path).loaded if urlsplit(target).netloc
-        ]
-        # It is served for addresses at any depth, with links from the site's root.
-        for target in () if path.name == "404.html" else dict.fromkeys(page(path).links):
-            parts = urlsplit(target)
-            if parts.scheme or parts.netloc:
-                wrong = parts.scheme in ("http", "https") and "." not in parts.netloc
-                found += [f"{name}: {target} has no host"] if wrong else []
-                continue
-            there = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-            there = there / "index.html" if there.is_dir() else there
-            if not there.is_file():
-                found.append(f"{name}: {target} is not there")
-            elif parts.fragment and there.suffix == ".html":
-                if unquote(parts.fragment) not in page(there).anchors:
-                    found.append(f"{name}: {target} has no such anchor")
+        # It is served at addresses of any depth, so its links begin at the site's root.
+        links = [] if path.name == "404.html" else dict.fromkeys(page(path).links)
+        wrong = [f"loads {target}" for target in page(path).loaded if urlsplit(target).netloc]
+        wrong += filter(None, (_problem(path, target, page) for target in links))
+        found += [f"{path.relative_to(site)}: {problem}" for problem in wrong]
     return found
+
+
+def _problem(path: Path, target: str, page: Callable[[Path], Page]) -> str | None:
+    parts = urlsplit(target)
+    if parts.scheme or parts.netloc:
+        whole = parts.scheme not in ("http", "https") or "." in parts.netloc
+        return None if whole else f"{target} has no host"
+    there = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+    if not there.is_file():
+        return f"{target} is not there"
+    anchor = unquote(parts.fragment)
+    if anchor and there.suffix == ".html" and anchor not in page(there).anchors:
+        return f"{target} has no such anchor"
+    return None

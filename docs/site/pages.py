@@ -28,7 +28,7 @@ ADAPTERS = ("requests", "httpx", "httpx2", "hyper", "dns", "otel")
 SCHEMAS = """\
 # JSON Schemas
 
-What the commands print and read, for programs. The version is part of each name, such as `trilane.run/1`.
+What the commands print and read, for programs. Each name ends in its version.
 [An example of a run](run-example.json) is what `trilane load --format json` prints.
 
 | schema | what it describes |
@@ -53,12 +53,6 @@ def write(folder: Path) -> None:
     for name, text in _python().items():
         (reference / name).write_text(text)
     _link_sources(folder)
-
-
-def documents() -> Iterable[str]:
-    """The pages that lie in docs/, by their paths there."""
-    for path in sorted(DOCS.rglob("*.md")):
-        yield str(path.relative_to(DOCS))
 
 
 def _python() -> dict[str, str]:
