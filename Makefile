@@ -53,7 +53,7 @@ export TRILANE_TEST_PYTHON := $(BIN)/python
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help race check test test-all test-rust test-python native environments bench ab research lint fuzz docs pictures changelog build pins clean
+.PHONY: help race check test test-all test-rust test-python native environments bench ab research lint fuzz docs site pictures changelog build pins clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -119,7 +119,7 @@ ab: $(STAMPS)/extension ## this revision's CPU per request beside that of BASE=m
 research: $(STAMPS)/extension ## simulations and proofs of what the documents claim; ARGS='ab 100': one of research/
 	@$(BIN)/python -m research $(ARGS)
 
-lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, import-linter, mypy, fragments of the changelog
+lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, import-linter, mypy, fragments of the changelog, the links of the site
 	cargo fmt --all --check
 # The program of fuzz/ is looked at without building libFuzzer.
 	@CUSTOM_LIBFUZZER_PATH=$(CURDIR)/none $(TIMED) 'clippy' cargo clippy --workspace --all-targets \
@@ -130,6 +130,7 @@ lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, import-linter, mypy, 
 	PYTHONPATH=python .ci/quietly build/imports.log $(BIN)/lint-imports --no-cache
 	@$(TIMED) 'mypy' $(BIN)/mypy
 	@.ci/quietly build/changelog.log $(BIN)/towncrier build --draft --version next
+	@$(MAKE) --no-print-directory site
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (60); TARGET=h2: one of them; and INPUT=file: one input again
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run $(TARGET) $(INPUT)
@@ -139,14 +140,18 @@ docs: $(STAMPS)/module ## rustdoc, the manual and its man pages
 	$(BIN)/python -m trilane.cli.manual build/docs
 	@echo "wrote build/docs and $(TARGET_DIR)/doc"
 
-pictures: $(STAMPS)/test $(STAMPS)/module ## the pictures of README.md, of the race that is kept beside them; needs Chromium
+site: $(STAMPS)/site $(STAMPS)/module ## the site of docs/, in build/site: opens offline; refuses broken links
+	@$(TIMED) 'site' $(BIN)/python -m docs.site
+
+pictures: $(STAMPS)/site $(STAMPS)/module ## the pictures of README.md and of the site; needs Chromium
 	@PYTHONPATH=tests $(BIN)/python -m pictures
+	@PYTHONPATH=tests $(BIN)/python -m report_pictures
 
 changelog: $(STAMPS)/test ## move the fragments of changes/ to CHANGELOG.md, under the version of Cargo.toml
 	$(BIN)/towncrier build --yes --version "$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)"
 
 pins: $(STAMPS)/bootstrap ## resolve requirements/*.in anew
-	@for name in bootstrap lab build test; do \
+	@for name in bootstrap lab build test site; do \
 		$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header \
 			--no-annotate --no-emit-index-url requirements/$$name.in -o requirements/$$name.txt; \
 	done
@@ -176,6 +181,11 @@ $(STAMPS)/lab: $(STAMPS)/bootstrap requirements/lab.txt requirements/build.txt
 $(STAMPS)/test: $(STAMPS)/lab requirements/test.txt
 	@echo "installing what the tests need"
 	@$(UV) pip install --quiet -r requirements/test.txt
+	@touch $@
+
+$(STAMPS)/site: $(STAMPS)/test requirements/site.txt
+	@echo "installing what the site needs"
+	@$(UV) pip install --quiet -r requirements/site.txt
 	@touch $@
 
 # Editable: a change in python/ needs no rebuild. Dependencies are installed above, pinned.

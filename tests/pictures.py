@@ -47,7 +47,7 @@ THEMES = {
 _FORMAT = re.sub(r" *@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL).replace(
     "Fira Code, monospace", "ui-monospace, Menlo, Consolas, DejaVu Sans Mono, monospace"
 )
-_WINDOW = (1000, 700)
+_WIDTH, _HEIGHT = 1000, 700
 
 
 def kept() -> LabResult:
@@ -82,13 +82,15 @@ def file(theme: str) -> Path:
     return FOLDER / f"race-{theme}.svg"
 
 
-def _photograph(page: Path, theme: str, picture: Path, profile: str) -> None:
+def photograph(
+    page: Path, theme: str, picture: Path, profile: str, *, height: int = _HEIGHT
+) -> None:
     """The first screen of a page."""
     dark = ["--blink-settings=preferredColorScheme=0"] if theme == "dark" else []
     subprocess.run(
         [
             *(chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
-            *(f"--user-data-dir={profile}", f"--window-size={_WINDOW[0]},{_WINDOW[1]}"),
+            *(f"--user-data-dir={profile}", f"--window-size={_WIDTH},{height}"),
             *("--virtual-time-budget=5000", *dark, f"--screenshot={picture}", page.as_uri()),
         ],
         check=True,
@@ -105,7 +107,7 @@ def main() -> int:
         page = Path(scratch, "report.html")
         page.write_text(html.render(kept()), encoding="utf-8")
         for theme in THEMES:
-            _photograph(page, theme, FOLDER / f"report-{theme}.png", f"{scratch}/{theme}")
+            photograph(page, theme, FOLDER / f"report-{theme}.png", f"{scratch}/{theme}")
     sys.stdout.write(f"drew {FOLDER}\n")
     return 0
 
