@@ -12,7 +12,7 @@ import typer
 from trilane import _core
 from trilane.cli import packages, running
 from trilane.cli.ending import OK, fail
-from trilane.cli.options import State
+from trilane.cli.options import State, Verbose
 from trilane.cli.units import Usage
 from trilane.report.screen import Console
 
@@ -49,6 +49,7 @@ def report(
         Path | None,
         typer.Option(metavar="DIR", help="Write every chart there, as PNG and as SVG."),
     ] = None,
+    verbose: Verbose = False,
     state: State = None,
 ) -> int:
     """Run the command; the exit code."""
@@ -62,12 +63,16 @@ def report(
     try:
         if _is_single(run):
             return _single(Path(run), to, output, charts)
-        return _whole(load(find(run, store.state_folder(state))), to, output, charts)
+        return _whole(
+            load(find(run, store.state_folder(state))), to, output, charts, verbose=verbose
+        )
     except BadRun as error:
         return fail("trilane report", str(error))
 
 
-def _whole(found: RunFolder, to: Path | None, output: str | None, charts: Path | None) -> int:
+def _whole(
+    found: RunFolder, to: Path | None, output: str | None, charts: Path | None, *, verbose: bool
+) -> int:
     """Show a run folder."""
     import msgspec
 
@@ -79,7 +84,7 @@ def _whole(found: RunFolder, to: Path | None, output: str | None, charts: Path |
     if to is not None or output in (None, "html"):
         page = html.render(result)
     if output is None:
-        terminal.show(result, Console())
+        terminal.show(result, Console(), verbose=verbose)
     else:
         sys.stdout.write(
             {
