@@ -26,9 +26,10 @@ RUN is a run folder, the name of a run or its beginning, `latest`, or an experim
 complete run; `bookstore-fair` for one form). Or it is a file of `trilane load -o FILE --format
 json`: one run, or one search for the highest rate.
 
-The page goes into the run's folder, beside such a file, or with -o into FILE. --format writes to
-stdout instead: the page, a Markdown table for a README, CSV (one row per arm and measure, units as
-in the JSON: s, us, B, %) or the result as JSON. --charts writes every chart as PNG and SVG.
+The terminal gets thirty lines, and all numbers by -v. The page goes into the run's folder, beside
+such a file, or with -o into FILE. --format writes to stdout instead: the page, a Markdown table for
+a README, CSV (one row per arm and measure, units as in the JSON: s, us, B, %) or the result as
+JSON. --charts writes every chart as PNG and SVG.
 
 Exit codes: 0 shown, 1 there is no such run or it cannot be shown, 2 wrong usage."""
 
@@ -76,10 +77,11 @@ def _whole(
     """Show a run folder."""
     import msgspec
 
+    from trilane.lab.analysis import findings
     from trilane.report import charts as drawn
     from trilane.report import html, tables, terminal, view
 
-    result = found.judged
+    result = findings.answered(found.judged)
     page = None
     if to is not None or output in (None, "html"):
         page = html.render(result)

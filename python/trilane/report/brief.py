@@ -157,6 +157,8 @@ def _numbers(page: _Page, comparison: Comparison, level: str) -> None:
         if row.failed
     ]
     below = [*failed[:_FAILED], *sections.marks(comparison, level)]
+    # Of few arms the table has no marks.
+    below = [*(sections.aside(comparison) if len(told) > view.FEW else []), *below]
     most = _BEST
     while page.room(_table(comparison, page.width, most), *below) < 0 and most > _LEAST:
         most -= 1

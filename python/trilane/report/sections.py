@@ -15,6 +15,7 @@ from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.lab import LabResult
 from trilane.report import (
     accounts,
+    answers,
     capacities,
     cells,
     formatting,
@@ -106,6 +107,12 @@ def requests(comparison: Comparison) -> list[RenderableType]:
             *([row.network] if apart else []),
         )
     return [table, Text("")]
+
+
+def aside(comparison: Comparison) -> list[Text]:
+    """Why arms may be marked worse than the comparison."""
+    told = answers.aside(comparison)
+    return [] if told is None else [Text(told, "dim")]
 
 
 def questions(comparison: Comparison) -> list[Table]:

@@ -105,6 +105,7 @@ def _point(point: Point, width: int, *, alone: bool) -> list[RenderableType]:
         Padding(number_tables.table(comparison, width), (1, 0)),
         *sections.searched(comparison),
         *_apart(sections.questions(comparison)),
+        *sections.aside(comparison),
         *sections.requests(comparison),
         *sections.drawn(comparison, alone=alone),
     ]
