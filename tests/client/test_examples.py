@@ -1,4 +1,4 @@
-"""The examples of docs/client run, print what they say in comments, and hold under strict mypy."""
+"""The examples of README and docs/client run, print what they say, and hold under strict mypy."""
 
 from __future__ import annotations
 
@@ -26,6 +26,12 @@ EXAMPLES = {
     if document.stem != "sdks"
     for number, code in enumerate(BLOCK.findall(document.read_text("utf-8")), 1)
 }
+# Any server stands in README's, with a certificate that everybody trusts.
+EXAMPLES["front_page"] = (
+    BLOCK.findall((ROOT / "README.md").read_text("utf-8"))[0]
+    .replace("https://your.server/path", "https://localhost:8443/hello")
+    .replace("Client()", 'Client(verify="ca.pem")')
+)
 
 
 @pytest.fixture(scope="module")

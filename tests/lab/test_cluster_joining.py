@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import distributed
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from peers.authority import Authority
@@ -75,6 +76,22 @@ def test_workers_of_dasks_own_command_take_part_where_they_have_trilane(
     assert "pip install 'trilane[cluster]'" in str(refused.value)
     assert report["requests"]["ok"] == 20
     assert [worker["name"] for worker in report["workers"]] == ["has"]
+
+
+def test_others_reach_only_the_port_of_a_worker_that_asks_for_certificates(
+    cluster: Cluster, client: distributed.Client
+) -> None:
+    (address,) = client.scheduler_info()["workers"]
+    started = psutil.Process(cluster.workers["one"].pid)
+    listening = {
+        each.laddr
+        for process in (started, *started.children(recursive=True))
+        for each in process.net_connections()
+        if each.status == psutil.CONN_LISTEN
+    }
+    here = {"127.0.0.1", "::1"}
+    assert {str(port) for host, port in listening if host not in here} <= {address.split(":")[-1]}
+    assert {host for host, _ in listening} & here
 
 
 def test_a_second_worker_of_the_same_name_is_told(cluster: Cluster) -> None:

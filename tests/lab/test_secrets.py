@@ -55,7 +55,7 @@ def test_nothing_of_a_race_has_its_secrets(
     )
     summaries.summary(made.folder)
     screen = io.StringIO()
-    terminal.show(made.result, Console(file=screen, width=100))
+    terminal.show(made.result, Console(file=screen, width=100), verbose=True)
     shown = [
         *(screen.getvalue(), pages.measured(made.result)),
         *(msgspec.json.encode(view.document(made.result)).decode(), *said.lines),

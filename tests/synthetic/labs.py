@@ -349,7 +349,7 @@ def strategies(values: tuple[int, ...] = (100, 1000, 30000)) -> LabResult:
                 high=8900.0,
                 unit="requests",
                 text="async and async + processes cross at 6,200 requests (95 % interval 4,800 to "
-                "8,900).",
+                "8,900)",
             ),
             Crossing(
                 measure="elapsed_s",
@@ -359,7 +359,7 @@ def strategies(values: tuple[int, ...] = (100, 1000, 30000)) -> LabResult:
                 low=None,
                 high=None,
                 unit="requests",
-                text="sync and sync + threads do not cross between 100 and 1,000 requests.",
+                text="sync and sync + threads do not cross between 100 and 1,000 requests",
             ),
         ],
     )

@@ -90,3 +90,32 @@ def test_what_code_cites_is_there(document: str, section: str) -> None:
 
 def test_both_documents_are_cited() -> None:
     assert {document for document, _ in cites()} == set(CITED)
+
+
+FRONT = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def anchors(path: Path) -> set[str]:
+    """What links may name of a document: its headings, as GitHub writes them."""
+    headings = re.findall(r"^#+ (.*)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_front_page_is_short() -> None:
+    assert len(FRONT.splitlines()) <= 150
+
+
+def test_what_the_front_page_links_and_shows_is_there() -> None:
+    targets = re.findall(r"\]\(([^)]+)\)|(?:src|srcset)=\"([^\"]+)\"", FRONT)
+    assert len(targets) > 20
+    for target in map("".join, targets):
+        name, _, anchor = target.partition("#")
+        assert (ROOT / name).exists(), target
+        assert not anchor or anchor in anchors(ROOT / name), target
+
+
+def test_ratios_of_the_front_page_are_those_of_the_goals() -> None:
+    goals = (DOCS / "performance.md").read_text(encoding="utf-8")
+    ratios = re.findall(r"\d\.\d\d× \(\d\.\d\d–\d\.\d\d\)", FRONT)
+    assert len(ratios) == 3
+    assert [ratio for ratio in ratios if f"| {ratio} |" not in goals] == []

@@ -163,6 +163,7 @@ def ab(  # noqa: PLR0913, PLR0917 - one parameter per flag
         typer.Option(metavar="FILE", help="Write what was found as Markdown, for a pull request."),
     ] = None,
     report: options.ReportHere = None,
+    verbose: options.Verbose = False,
     state: State = None,
     output: Output = "text",
 ) -> int:
@@ -263,6 +264,7 @@ def ab(  # noqa: PLR0913, PLR0917 - one parameter per flag
         markdown,
         lambda found: within_blocks.contrast(found.result, found.folder, sides),
         here=True,
+        verbose=verbose,
     )
 
 

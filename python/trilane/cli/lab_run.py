@@ -113,6 +113,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
     cluster_tls_cert: options.ClusterCert = None,
     cluster_tls_key: options.ClusterKey = None,
     report: Report = None,
+    verbose: options.Verbose = False,
     state: State = None,
     output: Output = "text",
 ) -> int:
@@ -163,7 +164,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
     if pointless(wanted):
         raise Usage(f"--within {within} is for blocks until it is decided: add --until-decided")
     running.check_place("--report", report)
-    return on_cluster.run("trilane lab", machines, wanted, report, output)
+    return on_cluster.run("trilane lab", machines, wanted, report, output, verbose=verbose)
 
 
 def replay(  # noqa: PLR0913, PLR0917 - one parameter per flag
@@ -176,6 +177,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per flag
     cluster_tls_cert: options.ClusterCert = None,
     cluster_tls_key: options.ClusterKey = None,
     report: Report = None,
+    verbose: options.Verbose = False,
     state: State = None,
     output: Output = "text",
 ) -> int:
@@ -205,7 +207,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per flag
             "again: --cluster tls://HOST:8786"
         )
     running.check_place("--report", report)
-    return on_cluster.run("trilane lab", machines, wanted, report, output)
+    return on_cluster.run("trilane lab", machines, wanted, report, output, verbose=verbose)
 
 
 def _within(text: str) -> float:

@@ -69,6 +69,7 @@ def run(
     output: str,
     *,
     here: bool = False,
+    verbose: bool = False,
 ) -> int:
     """Run an experiment as `running.run`, on a cluster where there is one; the exit code.
 
@@ -76,14 +77,14 @@ def run(
         Usage: the experiment names what there is not, or the engine or the cluster refuses it.
     """
     if cluster is None:
-        return running.run(command, wanted, report, output, here=here)
+        return running.run(command, wanted, report, output, here=here, verbose=verbose)
     from trilane.cluster import experiments
     from trilane.cluster.load import ClusterFailed
 
     try:
         with experiments.opened(cluster, wanted.experiment.cluster) as machines:
             spread = replace(wanted, cluster=machines)
-            return running.run(command, spread, report, output, here=here)
+            return running.run(command, spread, report, output, here=here, verbose=verbose)
     except ClusterFailed as error:
         if error.code == WRONG_USAGE:
             raise Usage(str(error)) from error

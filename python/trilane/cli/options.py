@@ -117,6 +117,14 @@ ReportHere = Annotated[
         help="Write the report to FILE. [default: report.html, if nobody else's file is there]",
     ),
 ]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "-v",
+        "--verbose",
+        help="Print the whole report, not only the thirty lines that most people need.",
+    ),
+]
 Output = Annotated[Literal["text", "json"], typer.Option("--format", help="What stdout gets.")]
 
 

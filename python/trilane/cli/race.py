@@ -205,6 +205,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     cluster_tls_cert: options.ClusterCert = None,
     cluster_tls_key: options.ClusterKey = None,
     report: options.ReportHere = None,
+    verbose: options.Verbose = False,
     state: State = None,
     output: Output = "text",
 ) -> int:
@@ -297,7 +298,9 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         profile=profile,
         command=["trilane", *sys.argv[1:]],
     )
-    return on_cluster.run("trilane race", machines, wanted, report, output, here=True)
+    return on_cluster.run(
+        "trilane race", machines, wanted, report, output, here=True, verbose=verbose
+    )
 
 
 def _one(urls: list[str]) -> str | None:

@@ -12,7 +12,7 @@ import typer
 from trilane import _core
 from trilane.cli import packages, running
 from trilane.cli.ending import OK, fail
-from trilane.cli.options import State
+from trilane.cli.options import State, Verbose
 from trilane.cli.units import Usage
 from trilane.report.screen import Console
 
@@ -26,9 +26,10 @@ RUN is a run folder, the name of a run or its beginning, `latest`, or an experim
 complete run; `bookstore-fair` for one form). Or it is a file of `trilane load -o FILE --format
 json`: one run, or one search for the highest rate.
 
-The page goes into the run's folder, beside such a file, or with -o into FILE. --format writes to
-stdout instead: the page, a Markdown table for a README, CSV (one row per arm and measure, units as
-in the JSON: s, us, B, %) or the result as JSON. --charts writes every chart as PNG and SVG.
+The terminal gets thirty lines, and all numbers by -v. The page goes into the run's folder, beside
+such a file, or with -o into FILE. --format writes to stdout instead: the page, a Markdown table for
+a README, CSV (one row per arm and measure, units as in the JSON: s, us, B, %) or the result as
+JSON. --charts writes every chart as PNG and SVG.
 
 Exit codes: 0 shown, 1 there is no such run or it cannot be shown, 2 wrong usage."""
 
@@ -49,6 +50,7 @@ def report(
         Path | None,
         typer.Option(metavar="DIR", help="Write every chart there, as PNG and as SVG."),
     ] = None,
+    verbose: Verbose = False,
     state: State = None,
 ) -> int:
     """Run the command; the exit code."""
@@ -62,24 +64,29 @@ def report(
     try:
         if _is_single(run):
             return _single(Path(run), to, output, charts)
-        return _whole(load(find(run, store.state_folder(state))), to, output, charts)
+        return _whole(
+            load(find(run, store.state_folder(state))), to, output, charts, verbose=verbose
+        )
     except BadRun as error:
         return fail("trilane report", str(error))
 
 
-def _whole(found: RunFolder, to: Path | None, output: str | None, charts: Path | None) -> int:
+def _whole(
+    found: RunFolder, to: Path | None, output: str | None, charts: Path | None, *, verbose: bool
+) -> int:
     """Show a run folder."""
     import msgspec
 
+    from trilane.lab.analysis import findings
     from trilane.report import charts as drawn
     from trilane.report import html, tables, terminal, view
 
-    result = found.judged
+    result = findings.answered(found.judged)
     page = None
     if to is not None or output in (None, "html"):
         page = html.render(result)
     if output is None:
-        terminal.show(result, Console())
+        terminal.show(result, Console(), verbose=verbose)
     else:
         sys.stdout.write(
             {

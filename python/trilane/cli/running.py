@@ -49,11 +49,13 @@ def run(
     document: Callable[[study.Result], object] | None = None,
     *,
     here: bool = False,
+    verbose: bool = False,
 ) -> int:
     """Run an experiment and tell what it found; messages begin with `command`.
 
     `markdown` is a file for what a pull request is told, `document` makes what is told as JSON
     (None: the whole result). `here`: without `report`, the page goes to report.html in this folder.
+    `verbose` is for text: all of it.
 
     Raises:
         Usage: the experiment names what there is not, or the engine refuses its flags.
@@ -76,7 +78,7 @@ def run(
         from trilane.report import pages
 
         store.write_text(markdown, f"{pages.measured(made.result)}\n")
-    return _tell(command, made, report, output, document, here=here)
+    return _tell(command, made, report, output, document, here=here, verbose=verbose)
 
 
 def _tell(
@@ -87,6 +89,7 @@ def _tell(
     document: Callable[[study.Result], object] | None,
     *,
     here: bool,
+    verbose: bool,
 ) -> int:
     import msgspec
 
@@ -99,7 +102,7 @@ def _tell(
         told = view.document(result) if document is None else document(made)
         sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
     else:
-        terminal.show(result, Console())
+        terminal.show(result, Console(), verbose=verbose)
     sys.stdout.flush()
     # The page of a race that was interrupted replaces none of one that was not.
     unnamed = _REPORT if here and not (result.interrupted and _REPORT.exists()) else None

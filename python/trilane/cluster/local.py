@@ -109,6 +109,8 @@ def work(
             resources=dict.fromkeys(labels, 1),
             security=security,
             host=host,
+            # As above: these pages ask for no certificate.
+            dashboard_address="127.0.0.1:0",
             dashboard=False,
             death_timeout=_JOINS_S,
             silence_logs=logging.CRITICAL,

@@ -14,6 +14,7 @@ from trilane.lab.experiment.describe import templates
 from trilane.lab.model.lab import LabResult
 from trilane.report import (
     accounts,
+    answers,
     capacities,
     cells,
     charts,
@@ -88,6 +89,7 @@ def _environment() -> jinja2.Environment:
         total=accounts.total,
         titles=view.titles,
         altered=labels.altered,
+        aside=answers.aside,
         drawing=drawing.svg,
     )
     return environment

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from trilane.lab.analysis import findings
 from trilane.lab.model.lab import LabResult
 from trilane.lab.storage import store
 from trilane.lab.storage.runs import BadRun, find, load
@@ -141,7 +142,7 @@ def write(runs: Sequence[str], docs: Path, state: Path) -> list[Path]:
     """Put the numbers of these runs into the pages of `docs`; the pages that changed."""
     changed = []
     for name in runs:
-        result = load(find(name, state)).judged
+        result = findings.answered(load(find(name, state)).judged)
         if result.experiment.form is None:
             raise BadPage(f"{name} is a race: only experiments have pages")
         page = docs / f"{result.experiment.name}.md"

@@ -106,6 +106,8 @@ def markdown(lab: LabResult) -> str:
         if view.measures(point.comparison):
             parts += pairs_tables(point)
             parts += grid_tables(point) or [point_table(point)]
+        if aside := answers.aside(point.comparison):
+            parts.append(escaped(aside))
         total = accounts.total(accounts.accounts(point.comparison))
         said = ", ".join([*accounts.setting(point.comparison), total])
         parts.append(escaped(formatting.capital(said)) + ".")

@@ -17,7 +17,10 @@ from trilane.lab.analysis.paired import Observed
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.form import Expect, Form, Published, Stats, Sweep
 from trilane.lab.experiment.workload import Workload
+from trilane.lab.model.answer import MOST_WORDS, Answer
 from trilane.lab.model.lab import Crossing, LabResult, Post
+from trilane.lab.model.run import Body
+from trilane.lab.model.validity import Validity
 from trilane.report import html, labels, pages, tables, terminal
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
@@ -259,3 +262,77 @@ def test_of_two_that_lead_both_are_named() -> None:
     assert re.search(
         r"; (HTTP/2|a twin) cannot be told from it \(1\.000–1\.000×\)\.$", made.verdict
     )
+
+
+def before(made: LabResult) -> LabResult:
+    """The result as a version without answers kept it."""
+    bare = made.with_comparisons(lambda each: structs.replace(each, answer=None))
+    return structs.replace(bare, answer=None, verdict="A long sentence")
+
+
+def test_a_result_without_an_answer_is_judged_anew() -> None:
+    different = with_runs(
+        races.race({"h1": 1.8, "h2": 1.0}),
+        lambda s: {"target.body": Body(bytes=len(s.arm) if s.arm == "h1" else 9, crc32="0a")},
+    )
+    sweep = Sweep("in_flight", (10, 1000), "requests")
+    slower = races.race({"h1": 1.0, "h2": 0.5})
+    gate = Expect("requests_per_s", "h2", "h1", low=0.0, high=1.02)
+    spent = races.race(THREE, blocks=12, looks=looks.planned(12, budgets=True), budgets=(gate,))
+    for made in (
+        result(THREE),
+        result({"h1": 1.8, "h2": 1.0}, points={0.0: different}),
+        result(
+            {"h1": 1.0, "h2": 1.5},
+            points={10.0: races.race({"h1": 1.0, "h2": 1.5}), 1000.0: slower},
+            sweep=sweep,
+        ),
+        result(THREE, points={0.0: spent}),
+        labs.bookstore(12),
+    ):
+        anew = findings.answered(before(made))
+        assert anew.answer == made.answer
+        assert anew.points[0].comparison.answer == made.points[0].comparison.answer
+        assert findings.answered(made) is made
+
+
+def test_a_long_sentence_of_before_is_cut_and_kept_whole_below() -> None:
+    long = "No winner: " + ", ".join(f"undecided whether {n} differs" for n in range(20)) + "."
+    said = Answer.of_sentence(long, Validity.of([]))
+    assert len(said.headline.removesuffix(" …").split()) < MOST_WORDS
+    assert said.headline.endswith(" …")
+    assert said.details == [long]
+    short = Answer.of_sentence("HTTP/2 won.", Validity.of([]))
+    assert (short.headline, short.details) == ("HTTP/2 won.", [])
+
+
+def over(*factors: float) -> LabResult:
+    """Two arms over as many values, at each of which h2 is so many times as fast."""
+    values = tuple(10**n for n in range(len(factors)))
+    points = {
+        float(value): races.race({"h1": 1.0, "h2": factor}, seed=7, noise=0.001)
+        for value, factor in zip(values, factors, strict=True)
+    }
+    sweep = Sweep("in_flight", values, "requests")
+    return result({"h1": 1.0, "h2": 1.0}, points=points, sweep=sweep)
+
+
+def test_what_is_surely_within_the_margin_counts_as_equal_over_a_sweep() -> None:
+    made = over(1.5, 1.02, 0.98)
+    assert [row.finding for point in made.points for row in point.comparison.ratios[:1]] == [
+        "higher",
+        "higher",
+        "lower",
+    ]
+    assert made.said.headline == "HTTP/2 beats HTTP/1.1 in requests/s at 1 of 3 values; 2 equal."
+    assert made.said.details[-1].startswith("HTTP/2 is equal at: 10 requests; 100 requests")
+
+
+def test_of_one_value_that_was_measured_its_own_headline_is_the_answer() -> None:
+    made = over(1.5, 1.5)
+    empty = dataclasses.replace(races.race({"h1": 1.0, "h2": 1.5}), samples=[])
+    points = {1.0: races.race({"h1": 1.0, "h2": 1.5}), 10.0: empty}
+    sweep = Sweep("in_flight", (1, 10), "requests")
+    one = result({"h1": 1.0, "h2": 1.5}, points=points, sweep=sweep)
+    assert "at 2 of 2 values" in made.said.headline
+    assert one.said.headline == one.points[0].comparison.said.headline

@@ -66,7 +66,7 @@ def ended_at_once(key: SweepKey | None) -> LabResult:
 
 def printed(lab: LabResult) -> str:
     out = io.StringIO()
-    Console(file=out, width=100).print(terminal.render(lab, width=100))
+    Console(file=out, width=100).print(terminal.render(lab, width=100, verbose=True))
     return out.getvalue()
 
 

@@ -6,6 +6,7 @@ import io
 import re
 
 import pytest
+from msgspec import structs
 from rich.console import Console
 
 from synthetic import races, records
@@ -14,7 +15,7 @@ from trilane.lab.analysis import paired
 from trilane.lab.model.answer import Answer
 from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.lab import LabResult
-from trilane.report import distribution, formatting, html, terminal
+from trilane.report import answers, distribution, formatting, html, tables, terminal
 
 DRAWN = True
 
@@ -232,3 +233,26 @@ def test_values_of_a_sweep(value: float, key: str, unit: str, shown: str) -> Non
 
 def test_durations_are_written_the_way_flags_take_them() -> None:
     assert [formatting.duration(s) for s in (2.0, 0.5, 60.0, 90.0)] == ["2s", "500ms", "1m", "90s"]
+
+
+def test_a_mark_that_does_not_count_is_told_apart(three: Comparison) -> None:
+    few = validity("40 responses are too few for a p99")
+    [reason] = few.reasons
+    few = structs.replace(few, reasons=[structs.replace(reason, code="few_for_p99")])
+    made = paired.compare(
+        with_runs(
+            races.race(THREE, histogram=True),
+            lambda s: {"validity": few} if s.arm == "h2" else {},
+        )
+    )
+    assert made.validity.verdict == "valid"
+    assert made.arms[1].validity.verdict == "suspect"
+    told = (
+        "Arms are marked for what does not count against requests/s: HTTP/2: 40 responses are too "
+        "few for a p99 (9 of 9 runs)."
+    )
+    lab = LabResult.of_race(made)
+    assert answers.aside(made) == told
+    assert html.render(lab).count(told) == 1
+    assert told in tables.markdown(lab)
+    assert answers.aside(three) is None

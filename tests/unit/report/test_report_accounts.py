@@ -39,7 +39,7 @@ def result(made: LabResult | Comparison) -> LabResult:
 
 def printed(made: LabResult | Comparison, width: int = 80) -> str:
     stream = io.StringIO()
-    terminal.show(result(made), Console(file=stream, width=width, color_system=None))
+    terminal.show(result(made), Console(file=stream, width=width, color_system=None), verbose=True)
     return stream.getvalue()
 
 

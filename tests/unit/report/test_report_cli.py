@@ -133,3 +133,17 @@ def test_a_damaged_histogram_is_one_clear_line(
     assert shown.out == ""
     assert shown.err.startswith("trilane report: error: a histogram of this run is damaged: ")
     assert shown.err.count("\n") == 1
+
+
+def test_v_prints_what_thirty_lines_leave_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders.lab(tmp_path, "20261120-110000", FACTORS, histogram=True)
+    assert run(tmp_path) == 0
+    brief = capsys.readouterr().out
+    assert "More with -v: " in brief
+    assert app.run(["runs", "show", "-v", "--state", str(tmp_path)]) == 0
+    whole = capsys.readouterr().out
+    assert "More with -v" not in whole
+    assert re.search(r"started +ok +failed +abandoned", whole)
+    assert not re.search(r"started +ok +failed +abandoned", brief)

@@ -100,7 +100,7 @@ def test_what_are_no_calls_or_few_has_no_grid(result: LabResult) -> None:
 def test_the_terminal_shows_grids_in_eighty_columns(result: LabResult) -> None:
     console = Console(width=80, record=True, file=Path("/dev/null").open("w"))  # noqa: SIM115
     with console.file:
-        terminal.show(result, console)
+        terminal.show(result, console, verbose=True)
         text = console.export_text()
     assert text.count("mean latency (µs)") == 2
     assert max(map(len, text.splitlines())) <= 80
@@ -164,5 +164,5 @@ def test_what_benchstat_said_is_in_the_report_and_on_the_terminal(result: LabRes
     assert "GRPC-2  41.2µ ± 3%\n&lt;b&gt;" in page
     console = Console(width=100, record=True, file=Path("/dev/null").open("w"))  # noqa: SIM115
     with console.file:
-        terminal.show(told, console)
+        terminal.show(told, console, verbose=True)
         assert "GRPC-2  41.2µ ± 3%" in console.export_text()

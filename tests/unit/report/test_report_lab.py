@@ -26,7 +26,7 @@ ARMS = 12
 
 def printed(made: LabResult, width: int = 100) -> str:
     stream = io.StringIO()
-    terminal.show(made, Console(file=stream, width=width, color_system=None))
+    terminal.show(made, Console(file=stream, width=width, color_system=None), verbose=True)
     return stream.getvalue()
 
 

@@ -29,7 +29,7 @@ def decided() -> LabResult:
 
 def printed(made: LabResult, width: int) -> str:
     stream = io.StringIO()
-    terminal.show(made, Console(file=stream, width=width, color_system=None))
+    terminal.show(made, Console(file=stream, width=width, color_system=None), verbose=True)
     return stream.getvalue()
 
 

@@ -13,6 +13,7 @@ from trilane.lab.analysis import answering, crossing, headline, looks, paired, s
 from trilane.lab.analysis.paired import Observed
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.experiment.experiment import Experiment
+from trilane.lab.experiment.form import Answer as Asked
 from trilane.lab.experiment.form import Expect, Form, Published, Sweep
 from trilane.lab.model import lab as model
 from trilane.lab.model.answer import Answer, Confidence
@@ -76,7 +77,8 @@ def result(found: Findings) -> LabResult:
     experiment, form, sweep = found.experiment, found.form, found.form.sweep
     crossings = _crossings(found.form, judged, found.seed)
     budgets = [_budget(row, point) for point, _ in judged for row in point.observed.budgets]
-    answer = _answer(form, judged, crossings, budgets)
+    points = [(_at(point, sweep), made) for point, made in judged]
+    answer = _answer(form.answer, form.baseline, points, sweep, crossings, budgets)
     return LabResult(
         schema=SCHEMA,
         experiment=Question.of_race(experiment.question, judged[0][1].url)
@@ -135,18 +137,42 @@ def result(found: Findings) -> LabResult:
     )
 
 
+def answered(result: LabResult) -> LabResult:
+    """A result of a version without answers, with the one that its comparisons give.
+
+    Its form is not known any more: the headline is about all arms.
+    """
+    if result.answer is not None:
+        return result
+    made = result.with_comparisons(_answered)
+    points = [(_where(each.value, made.sweep), each.comparison) for each in made.points]
+    budgets = [row for row in made.expect if row.level is not None]
+    answer = _answer(None, points[0][1].baseline, points, made.sweep, made.crossings, budgets)
+    return structs.replace(made, answer=answer)
+
+
+def _answered(comparison: Comparison) -> Comparison:
+    unlike = (each for each in comparison.validity.reasons if each.code in headline.UNLIKE)
+    different = next((each for each in unlike if each.verdict == "invalid"), None)
+    return structs.replace(comparison, answer=answering.answer(comparison, different))
+
+
 def _answer(
-    form: Form,
-    judged: Sequence[tuple[Point, Comparison]],
+    asked: Asked | None,
+    baseline: str,
+    points: Sequence[tuple[str, Comparison]],
+    sweep: Sweep | Swept | None,
     crossings: Sequence[Crossing],
     budgets: Sequence[ExpectedRatio],
 ) -> Answer:
     """The answer of all points; what decides whether a command fails comes first."""
-    points = [(_at(point, form.sweep), made) for point, made in judged]
-    made = points[0][1].said if len(points) == 1 else _over_points(form, points, crossings)
+    made = points[0][1].said
+    if len(points) > 1:
+        what = "networks" if sweep is not None and sweep.key == "network" else "values"
+        made = _over_points(asked, baseline, points, what, crossings)
     if not budgets:
         return made
-    sentences = budget_sentences(budgets, form.baseline)
+    sentences = budget_sentences(budgets, baseline)
     return structs.replace(
         made,
         headline=_first_budget(budgets, sentences),
@@ -155,13 +181,15 @@ def _answer(
 
 
 def _over_points(
-    form: Form, points: Sequence[tuple[str, Comparison]], crossings: Sequence[Crossing]
+    asked: Asked | None,
+    baseline: str,
+    points: Sequence[tuple[str, Comparison]],
+    what: str,
+    crossings: Sequence[Crossing],
 ) -> Answer:
     """The answer over a sweep: a crossing that was found, else at how many points who leads."""
-    sweep = form.sweep
-    what = "networks" if sweep is not None and sweep.key == "network" else "values"
     made = [comparison for _, comparison in points]
-    said = headline.over_points(form.answer, form.baseline, made, what)
+    said = headline.over_points(asked, baseline, made, what)
     crossed = [f"{row.text}." for row in crossings if row.low is not None]
     verdicts = {each.said.confidence.verdict for each in made}
     judged: Verdict = "valid" if verdicts == {"valid"} else "suspect"
@@ -172,8 +200,8 @@ def _over_points(
             verdict="invalid" if verdicts == {"invalid"} else judged,
             doubts=answering.over_points(points),
         ),
-        figures=answering.figures_over(form.answer, form.baseline, points),
-        details=headline.points_by_finding(form.answer, form.baseline, points),
+        figures=answering.figures_over(asked, baseline, points),
+        details=headline.points_by_finding(asked, baseline, points),
     )
 
 
@@ -342,7 +370,10 @@ def _judged(made: Comparison, measure: str, arm: str, to: str) -> Ratio | None:
 
 
 def _at(point: Point, sweep: Sweep | None) -> str:
-    value = point.value
+    return _where(point.value, sweep)
+
+
+def _where(value: SweepValue | None, sweep: Sweep | Swept | None) -> str:
     if value is None or sweep is None:
         return ""
     return f"at {swept_text(value, sweep.key, sweep.unit)}: "

@@ -24,7 +24,8 @@ _SPEED = frozenset({"requests_per_s", "elapsed_s", "total_s", "repetition_s", "n
 _FEW_PAIRS = 2
 PAIR = 2
 """With so many arms their comparison is the question, whatever else was asked."""
-_UNLIKE = {"different_bodies": "bodies", "different_statuses": "statuses"}
+UNLIKE = {"different_bodies": "bodies", "different_statuses": "statuses"}
+"""What arms received that are not ranked, by the code of the reason."""
 
 
 def of_comparison(
@@ -38,7 +39,7 @@ def of_comparison(
     if len(arms) == 1:
         return _alone(told, arms[0])
     if different is not None and all(row.finding == "invalid" for row in told.rows):
-        unlike = _UNLIKE.get(different.code, "responses")
+        unlike = UNLIKE.get(different.code, "responses")
         return f"No ranking: the arms received different {unlike}."
     said = None if asked is None or len(arms) <= PAIR else _asked(told, asked)
     return said or _of_all(told)
@@ -447,13 +448,18 @@ def over_points(
     measured = [each for each in made if each.plan.blocks_done]
     if not measured:
         return NO_BLOCK
+    if len(measured) == 1:
+        return measured[0].said.headline
     pair = counted_pair(answer, baseline, measured)
     if pair is None:
         return _winners(measured, what)
     found = [(each, row_at(each, pair)) for each in measured]
-    told = _Told.of(next((each for each, row in found if row is not None), measured[0]))
-    arm, to = (told.names.get(name, name) for name in pair)
-    counts = Counter(_kind(row, told.measure) for _, row in found)
+    told, known = next(
+        ((_Told.of(each), row) for each, row in found if row is not None),
+        (_Told.of(measured[0]), None),
+    )
+    both, arm, to = ("", *pair) if known is None else told.named(known)
+    counts = Counter(_kind(row, told) for _, row in found)
     rest = ", ".join(
         f"{counts[kind]} {kind}" for kind in ("equal", "undecided", "invalid") if counts[kind]
     )
@@ -462,14 +468,15 @@ def over_points(
     of = f"of {len(measured)} {what}"
     if counts["better"]:
         lost = f", loses {at} {counts['worse']}" if counts["worse"] else ""
-        who, where = f"{arm} beats {to}", f"{at} {counts['better']} {of}{lost}"
+        who, where = f"{both}{arm} beats {to}", f"{at} {counts['better']} {of}{lost}"
     elif counts["worse"]:
-        who, where = f"{arm} loses to {to}", f"{at} {counts['worse']} {of}"
+        who, where = f"{both}{arm} loses to {to}", f"{at} {counts['worse']} {of}"
     else:
+        none = f"{both}{'no' if both else 'No'} difference between {arm} and {to} was shown"
         return fitting(
-            f"No difference between {arm} and {to} was shown{told.in_measure} {at} any {of}{tail}.",
-            f"No difference between {arm} and {to} was shown {at} any {of}{tail}.",
-            f"No difference between {arm} and {to} was shown {at} any {of}.",
+            f"{none}{told.in_measure} {at} any {of}{tail}.",
+            f"{none} {at} any {of}{tail}.",
+            f"{none} {at} any {of}.",
         )
     whole = f"{who}{told.in_measure} {where}"
     return fitting(f"{whole}{tail}.", f"{whole}.", f"{who} {where}{tail}.", f"{who} {where}.")
@@ -488,7 +495,7 @@ def points_by_finding(
     found: dict[str, list[str]] = {}
     for at, made in measured:
         where = at.removeprefix("at ").removesuffix(": ")
-        found.setdefault(_kind(row_at(made, pair), told.measure), []).append(where)
+        found.setdefault(_kind(row_at(made, pair), told), []).append(where)
     return [
         f"{arm} {words}: {'; '.join(found[kind])}."
         for kind, words in (
@@ -507,11 +514,15 @@ def capital(text: str) -> str:
     return f"At{text[2:]}" if text.startswith("at ") else text
 
 
-def _kind(row: Ratio | None, measure: Measure) -> str:
+def _kind(row: Ratio | None, told: _Told) -> str:
+    """What a point counts as; a difference that is surely within the margin counts as none."""
     if row is None:
         return "invalid"
     if row.finding in ("higher", "lower"):
-        return "better" if row.finding == measure.better else "worse"
+        ends = (row.low or 0.0, 1 / (row.high or math.inf))
+        if min(ends) >= 1 / (1 + told.comparison.plan.margin):
+            return "equal"
+        return "better" if row.finding == told.measure.better else "worse"
     return {"no_difference": "equal", "undecided": "undecided"}.get(row.finding, "invalid")
 
 

@@ -77,14 +77,20 @@ class Answer(Record, frozen=True):
 
     @classmethod
     def of_sentence(cls, verdict: str, validity: Validity) -> Answer:
-        """What a result of a version before has: one sentence, and the reasons against it."""
+        """What a result of a version before has: one sentence, and the reasons against it.
+
+        A long one is the headline as far as it may be long, and a detail as a whole.
+        """
         doubts = [
             Doubt(code=each.code, verdict=each.verdict, text=each.text, advice=each.advice)
             for each in validity.reasons
         ]
+        words = verdict.split()
+        long = len(words) > MOST_WORDS
         return cls(
-            headline=verdict or "No verdict.",
+            headline=f"{' '.join(words[: MOST_WORDS - 1])} …" if long else verdict or "No verdict.",
             because=[],
             confidence=Confidence(verdict=validity.verdict, doubts=doubts),
             figures=[],
+            details=[verdict] if long else [],
         )
