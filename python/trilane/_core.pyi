@@ -52,8 +52,8 @@ revision: Final[str]
 """Git revision that it was built from; empty when it was built outside a checkout."""
 
 build_profile: Final[str]
-"""`release`, `quick-build` (up to 5 % slower), `debug` or another profile of cargo's; only numbers of
-`release` are worth publishing."""
+"""`release`, `quick-build` (for a first look), `debug` or another profile of cargo's; only numbers
+of `release` are worth publishing."""
 
 HIDDEN: Final[str]
 """What stands in place of a secret."""

@@ -1,4 +1,4 @@
-"""What the files say of the project that others read: one version, one address, one list of versions of Python."""
+"""What others read of the project: one version, one address, one list of versions of Python."""
 
 from __future__ import annotations
 

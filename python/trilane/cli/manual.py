@@ -1,4 +1,4 @@
-"""`python -m trilane.cli.manual FOLDER [PROGRAM]`: the manual, from what the commands say of themselves.
+"""`python -m trilane.cli.manual FOLDER [PROGRAM]`: what the commands say of themselves.
 
 With the native program, it is that of its commands.
 """

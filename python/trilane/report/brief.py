@@ -119,7 +119,7 @@ def _setting(result: LabResult) -> Text:
         lines.append(Text(sections.shape(points[0].comparison), "dim"))
     elif points:
         lines.append(Text(f"{len(points)} points, {view.blocks(result)} at each", "dim"))
-    if why := labels.altered(result):
+    if why := labels.remarks(result):
         lines.append(Text(why, "yellow"))
     return Text("\n").join(lines)
 

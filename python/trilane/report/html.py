@@ -88,7 +88,7 @@ def _environment() -> jinja2.Environment:
         repeated=accounts.repeated,
         total=accounts.total,
         titles=view.titles,
-        altered=labels.altered,
+        remarks=labels.remarks,
         aside=answers.aside,
         drawing=drawing.svg,
     )

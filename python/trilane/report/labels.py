@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trilane.lab.model.comparison import Finding
+from trilane.lab.model.comparison import BUILD, Finding
 from trilane.lab.model.lab import ExpectedRatio, LabResult, OurRatio, PublishedRatio
 from trilane.report import formatting, view
 
@@ -129,8 +129,28 @@ def gate_word(row: ExpectedRatio) -> str:
     return {True: "met", False: "breached", None: "undecided"}[row.met]
 
 
-def altered(lab: LabResult) -> str | None:
-    """A sentence on what was asked otherwise or shorter than the form says; None without."""
+def remarks(lab: LabResult) -> str | None:
+    """What was asked otherwise or shorter than the form says; and the build, if no release."""
+    return " ".join(filter(None, [_altered(lab), unreleased(lab)])) or None
+
+
+def unreleased(lab: LabResult) -> str | None:
+    """A sentence on a build of ours whose numbers are not to be published; None for releases."""
+    profiles = dict.fromkeys(
+        f"{str(profile).removesuffix('-build')} build"
+        for point in view.points(lab)
+        for row in point.comparison.ledger.rows
+        if row.name == BUILD
+        for profile in row.values.values()
+        if profile not in (None, "release")
+    )
+    if not profiles:
+        return None
+    measured = f"Measured by a {' and a '.join(profiles)} of Trilane"
+    return f"{measured}: `make build` makes the one whose numbers to publish."
+
+
+def _altered(lab: LabResult) -> str | None:
     experiment = lab.experiment
     if not experiment.altered:
         if not experiment.shortened:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from trilane.lab.model.comparison import Comparison, JudgedArm
+from trilane.lab.model.comparison import BUILD, Comparison, JudgedArm
 from trilane.report import formatting, view
 
 UNKNOWN = "unknown"
@@ -95,7 +95,7 @@ _BY_ARM = frozenset(
         "model",
         "client version",
         "client revision",
-        "client build profile",
+        BUILD,
     }
 )
 

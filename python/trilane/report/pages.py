@@ -68,7 +68,7 @@ def measured(result: LabResult) -> str:
     parts = [*counted, *_of_points(result)]
     if result.crossings:
         parts.append("\n".join(f"- {tables.escaped(row.text)}" for row in result.crossings))
-    if why := labels.altered(result):
+    if why := labels.remarks(result):
         parts.append(tables.escaped(why))
     if result.published:
         parts.append("Published ratios beside ours:")

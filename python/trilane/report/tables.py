@@ -112,7 +112,7 @@ def markdown(lab: LabResult) -> str:
         said = ", ".join([*accounts.setting(point.comparison), total])
         parts.append(escaped(formatting.capital(said)) + ".")
     parts += [f"- {escaped(row.text)}" for row in lab.crossings]
-    if why := labels.altered(lab):
+    if why := labels.remarks(lab):
         parts.append(escaped(why))
     if lab.published:
         parts.append(published_table(lab))

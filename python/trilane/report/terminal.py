@@ -36,7 +36,8 @@ def render(result: LabResult, *, width: int = 80, verbose: bool = False) -> Rend
     """A result as something rich can print in `width` columns."""
     if result.race is not None:
         race = _race(result.race, width, verbose=verbose)
-        return Group(race, *sections.gates(result), *sections.profiles(result))
+        build = [Text(why, "yellow")] if (why := labels.unreleased(result)) else []
+        return Group(race, *build, *sections.gates(result), *sections.profiles(result))
     return _experiment(result, width) if verbose else brief.render(result, width)
 
 
@@ -67,7 +68,7 @@ def _experiment(result: LabResult, width: int) -> RenderableType:
             ", ".join(filter(None, [result.started_at, formatting.machine(result.machine)])), "dim"
         ),
     ]
-    if why := labels.altered(result):
+    if why := labels.remarks(result):
         parts.append(Text(why, "yellow"))
     points = view.points(result)
     mapped = maps.maps(result)

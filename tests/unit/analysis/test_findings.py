@@ -221,13 +221,28 @@ def test_what_a_quick_run_asks_otherwise_is_said_in_every_report() -> None:
     assert [said in text for text in printed] == [True] * 5
     post = Post(title="A post", author="", date="", claim="")
     of_post = structs.replace(made, experiment=structs.replace(made.experiment, source=post))
-    assert labels.altered(of_post) == f"{said}; so the published numbers are not set beside this."
-    assert labels.altered(result(THREE)) is None
+    assert labels.remarks(of_post) == f"{said}; so the published numbers are not set beside this."
+    assert labels.remarks(result(THREE)) is None
     shorter = ("1 s instead of 20 s",)
     row = Published("requests_per_s", "h2", "h1", (1.0, 1.0))
-    assert labels.altered(result(THREE, shortened=shorter, published=(row,))) == (
+    assert labels.remarks(result(THREE, shortened=shorter, published=(row,))) == (
         "Runs made shorter by --quick: 1 s instead of 20 s, beside the numbers of the post."
     )
+
+
+def test_numbers_of_a_quick_build_are_said_not_to_be_for_publishing() -> None:
+    observed = races.race(THREE)
+    samples = []
+    for sample in observed.samples:
+        assert sample.run is not None
+        built = structs.replace(sample.run.trilane, profile="quick-build")
+        run = structs.replace(sample.run, trilane=built)
+        samples.append(structs.replace(sample, run=run))
+    quick = result(THREE, points={1.0: dataclasses.replace(observed, samples=samples)})
+    assert labels.remarks(quick) == (
+        "Measured by a quick build of Trilane: `make build` makes the one whose numbers to publish."
+    )
+    assert labels.remarks(result(THREE)) is None
 
 
 def test_many_arms_are_compared_with_the_baseline_and_no_winner_is_named() -> None:

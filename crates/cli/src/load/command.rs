@@ -172,6 +172,11 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
             "warning: -k: no certificate was verified: whoever is between could read and change all of it",
         );
     }
+    if trilane_engine::PROFILE == "quick-build" {
+        complain(
+            "note: measured by a quick build of Trilane: `make build` makes the one whose numbers to publish",
+        );
+    }
     let answer = Answer::of_run(&outcome, &arguments.fail_if);
     let answered = Answered {
         result: &outcome,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from trilane.lab.analysis import bodies
-from trilane.lab.model.comparison import Fact, Ledger, LedgerRow
+from trilane.lab.model.comparison import BUILD, Fact, Ledger, LedgerRow
 from trilane.lab.model.run import InFlightStage, RateStage, Run, Settings
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ _ROWS: tuple[tuple[str, Callable[[Run], _Told]], ...] = (
     ("response coding asked for", lambda run: run.plan.request.coding),
     ("client version", lambda run: run.trilane.version),
     ("client revision", lambda run: run.trilane.revision),
-    ("client build profile", lambda run: run.trilane.profile),
+    (BUILD, lambda run: run.trilane.profile),
 )
 
 

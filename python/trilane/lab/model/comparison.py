@@ -252,6 +252,10 @@ class Announced(Record, frozen=True):
     """Its pairs on every measure, adjusted together and with nothing else."""
 
 
+BUILD = "client build profile"
+"""Name of the fact by which build of ours the requests were made."""
+
+
 class LedgerRow(Record, frozen=True):
     """One fact."""
 

@@ -63,8 +63,8 @@ class Program(Record, frozen=True):
     revision: str
     """Git revision, short; `unknown` outside a checkout."""
     profile: str
-    """Build profile: `release`, `quick-build` (`make race` made it for a first look), `debug`, or another
-    of cargo's. Only numbers of `release` are worth publishing."""
+    """Build profile: `release`, `quick-build` (`make race` makes it, for a first look), `debug`, or
+    another of cargo's. Only numbers of `release` are worth publishing."""
 
 
 class Tls(Record, frozen=True):
