@@ -101,7 +101,13 @@ def test_a_number_that_was_measured_is_seen() -> None:
 
 
 def test_there_is_no_page_without_an_experiment() -> None:
-    assert sorted(path.stem for path in DOCS.glob("*.md")) == EXPERIMENTS
+    pages = {path.stem for path in DOCS.glob("*.md")} - {"README"}
+    assert sorted(pages) == EXPERIMENTS
+
+
+def test_the_list_has_every_experiment_once() -> None:
+    listed = re.findall(r"^\| \[`([\w-]+)`\]\(\1\.md\) ", page("README"), re.MULTILINE)
+    assert sorted(listed) == EXPERIMENTS
 
 
 def test_what_is_generated_twice_stays_the_same() -> None:
