@@ -105,6 +105,11 @@ def test_there_is_no_page_without_an_experiment() -> None:
     assert sorted(pages) == EXPERIMENTS
 
 
+def test_the_list_has_every_experiment_once() -> None:
+    listed = re.findall(r"^\| \[`([\w-]+)`\]\(\1\.md\) ", page("README"), re.MULTILINE)
+    assert sorted(listed) == EXPERIMENTS
+
+
 def test_what_is_generated_twice_stays_the_same() -> None:
     once = pages.updated(page("bookstore"), bookstore())
     assert pages.updated(once, bookstore()) == once
