@@ -56,9 +56,8 @@ def kept() -> LabResult:
     return msgspec.json.decode(gzip.decompress(packed), type=LabResult)
 
 
-def recording(theme: str) -> str:
-    """What `trilane race` printed, as an SVG in one of `THEMES`."""
-    console = Console(
+def _console() -> Console:
+    return Console(
         file=io.StringIO(),
         record=True,
         width=80,
@@ -68,6 +67,18 @@ def recording(theme: str) -> str:
         no_color=False,
         _environ={},
     )
+
+
+def printed() -> str:
+    """What `trilane race` printed, as text."""
+    console = _console()
+    terminal.show(kept(), console)
+    return "\n".join(line.rstrip() for line in console.export_text().splitlines())
+
+
+def recording(theme: str) -> str:
+    """What `trilane race` printed, as an SVG in one of `THEMES`."""
+    console = _console()
     console.print("[dim]$[/] [bold]trilane race[/]\n", highlight=False)
     terminal.show(kept(), console)
     drawn = console.export_svg(
