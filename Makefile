@@ -157,7 +157,7 @@ pins: $(STAMPS)/bootstrap ## resolve requirements/*.in anew
 	done
 
 clean: ## remove .venv, build and what cargo made
-	rm -rf $(VENV) build python/trilane/_core*.so report.html
+	rm -rf $(VENV) .cache build python/trilane/_core*.so report.html
 	cargo clean
 
 $(STAMPS)/bootstrap: requirements/bootstrap.txt
