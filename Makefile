@@ -119,7 +119,7 @@ ab: $(STAMPS)/extension ## this revision's CPU per request beside that of BASE=m
 research: $(STAMPS)/extension ## simulations and proofs of what the documents claim; ARGS='ab 100': one of research/
 	@$(BIN)/python -m research $(ARGS)
 
-lint: $(STAMPS)/test $(STAMPS)/actionlint ## formatters, clippy, rustdoc, ruff, mypy, workflows, licences of crates, changelog, links of the site
+lint: $(STAMPS)/site $(STAMPS)/actionlint ## formatters, clippy, rustdoc, ruff, mypy, workflows, licences of crates, changelog, links of the site
 	cargo fmt --all --check
 # The program of fuzz/ is looked at without building libFuzzer.
 	@CUSTOM_LIBFUZZER_PATH=$(CURDIR)/none $(TIMED) 'clippy' cargo clippy --workspace --all-targets \
@@ -168,7 +168,7 @@ pins: $(STAMPS)/bootstrap ## resolve requirements/*.in anew
 	done
 
 clean: ## remove .venv, build and what cargo made
-	rm -rf $(VENV) build dist python/trilane/_core*.so report.html
+	rm -rf $(VENV) .cache build dist python/trilane/_core*.so report.html
 	cargo clean
 
 $(STAMPS)/bootstrap: requirements/bootstrap.txt

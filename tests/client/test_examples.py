@@ -1,4 +1,4 @@
-"""The examples of README and docs/client run, print what they say, and hold under strict mypy."""
+"""The examples of README, docs/index.md and docs/client run, say what they say, and pass mypy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAID = re.compile(r"print\(.*?\)  # (.*)")
 
 EXAMPLES = {
     f"{document.stem.replace('-', '_')}_{number}": code
-    for document in sorted(DOCUMENTS.glob("*.md"))
+    for document in (DOCS / "index.md", *sorted(DOCUMENTS.glob("*.md")))
     # Those of sdks.md need packages that the others do without: client/sdks runs them.
     if document.stem != "sdks"
     for number, code in enumerate(BLOCK.findall(document.read_text("utf-8")), 1)
