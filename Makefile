@@ -59,7 +59,7 @@ export PYO3_PYTHON := $(BIN)/python
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
-race: $(STAMPS)/quick ## build what is missing and race HTTP/1.1, HTTP/2 and HTTP/3
+race: $(STAMPS)/quick ## a quick build of what is missing, and race HTTP/1.1, HTTP/2 and HTTP/3
 	@$(BIN)/trilane race $(ARGS)
 
 build: $(STAMPS)/extension ## .venv/bin/trilane and target/release/trilane
@@ -159,7 +159,7 @@ pictures: $(STAMPS)/site $(STAMPS)/module ## the pictures of README.md and of th
 changelog: $(STAMPS)/test ## move the fragments of changes/ to CHANGELOG.md, under the version of Cargo.toml
 	$(BIN)/towncrier build --yes --version "$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)"
 
-dist: $(STAMPS)/dist ## what people install, in dist/: a wheel, an sdist, the native program, checksums; TARGET=aarch64-unknown-linux-gnu: for another processor
+dist: $(STAMPS)/dist ## what people install, in dist/; TARGET=aarch64-unknown-linux-gnu: for another processor
 	@TARGET='$(TARGET)' .ci/dist
 
 pins: $(STAMPS)/bootstrap ## resolve requirements/*.in anew
