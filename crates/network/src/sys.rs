@@ -105,8 +105,9 @@ unsafe fn fork_behind_guard() -> io::Result<()> {
             child => child,
         };
         libc::signal(libc::SIGTERM, pass_on as *const () as libc::sighandler_t);
-        // Among them is the one by which `spawn` learns that the program runs.
-        libc::close_range(3, libc::c_uint::MAX, 0);
+        // Among them is the one by which `spawn` learns that the program runs. The C library has had a
+        // function for it since 2021 alone, and a program that names it does not start with an older one.
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
         let mut status = 0;
         loop {
             let ended = libc::waitpid(-1, &raw mut status, 0);
