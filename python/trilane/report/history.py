@@ -257,7 +257,7 @@ def _chart(name: str, panel: Panel) -> Chart:
     if panel.steps:
         layers.append(_step_marks(panel))
     title = formatting.capital(panel.head)
-    return charts.Chart(name, title, "", charts.spec(alt.layer(*layers), 280))
+    return charts.Chart(name, title, "", charts.spec(layers, 280))
 
 
 def _step_marks(panel: Panel) -> alt.Chart:

@@ -38,9 +38,10 @@ def write(charts: Iterable[Chart], folder: Path) -> list[Path]:
     for chart in charts:
         spec = _standing_alone(chart)
         svg = folder / f"{chart.name}.svg"
-        svg.write_text(vl_convert.vegalite_to_svg(spec, config=_CONFIG), encoding="utf-8")
+        drawn = vl_convert.vegalite_to_svg(spec, config=_CONFIG)
+        svg.write_text(drawn, encoding="utf-8")
         png = folder / f"{chart.name}.png"
-        png.write_bytes(vl_convert.vegalite_to_png(spec, config=_CONFIG, scale=_SCALE))
+        png.write_bytes(vl_convert.svg_to_png(drawn, scale=_SCALE))
         written += [svg, png]
     return written
 

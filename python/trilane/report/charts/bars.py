@@ -86,12 +86,12 @@ def _bars(point: Point, measure: Shown, where: str = "", most: int | None = None
         # The numbers at the bars are the axis.
         alt.X("median:Q", axis=None, scale=alt.Scale(domain=[0, _NUMBER * longest], nice=False)),
         color=look.colour(legend=look.legend_of_versions()),
-        description="said:N",
+        description=alt.Description("said:N"),
     )
     numbers = base.mark_text(align="left", dx=6).encode(alt.X("end:Q"), alt.Text("label:N"))
     return Chart(
         f"{point.key}{'deciding' if where else f'bars-{measure.name}'}",
         f"{formatting.headed(formatting.capital(measure.label), unit)}{where}",
         f"{best}{measure.better} is better",
-        spec(alt.layer(drawn, whiskers(base), numbers), row_height(look.lines) * len(arms), SMALL),
+        spec([drawn, whiskers(base), numbers], row_height(look.lines) * len(arms), SMALL),
     )

@@ -7,7 +7,6 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import altair as alt
 
@@ -164,9 +163,19 @@ def log_axis(low: float, high: float) -> tuple[alt.Scale, alt.Axis]:
     return scale, alt.Axis(format=",~g", values=log_ticks(low, high), labelOverlap=True)
 
 
+class _Rows(alt.Data):
+    """Rows that Altair hands on: it else copies and walks through all of them at every step."""
+
+    def __deepcopy__(self, _memo: object) -> _Rows:
+        return self
+
+    def to_dict(self, *_: object, **__: object) -> Json:
+        return dict(self._kwds)
+
+
 def data(rows: Iterable[Json]) -> alt.Chart:
     """A chart of these rows, still without marks."""
-    return alt.Chart(alt.Data(values=list(rows)))
+    return alt.Chart(_Rows(values=list(rows)))
 
 
 def legend(entries: Iterable[str], margin: int = AXIS) -> alt.Legend:
@@ -266,13 +275,34 @@ def whiskers(base: alt.Chart) -> alt.Chart:
     return rules
 
 
-def spec(
-    chart: alt.LayerChart | alt.FacetChart | alt.Chart, height: int, width: int = WIDTH
-) -> Json:
-    """The specification; `width` is that of all of it, the names at its side included."""
-    sized = chart.properties(width=width, height=height)
-    # Checking a specification takes longer than making it; the tests check every kind of chart.
-    made: Any = json.loads(sized.to_json(validate=False))
-    made.pop("config", None)
+def spec(chart: alt.Chart | Sequence[alt.Chart], height: int, width: int = WIDTH) -> Json:
+    """The specification of a chart, or of layers.
+
+    `width` is that of all of it, the names at its side included.
+    """
+    made = _layered(chart) if isinstance(chart, Sequence) else _plain(chart)
+    # Numbers and lists as a file has them.
+    made = json.loads(json.dumps(made))
+    made |= {"width": width, "height": height}
     made["autosize"] = {"type": "fit-x", "contains": "padding"}
-    return dict(made)
+    return made
+
+
+def _layered(layers: Sequence[alt.Chart]) -> Json:
+    """What `alt.layer` makes of them, which copies each of them several times."""
+    parts = [_plain(layer) for layer in layers]
+    made: Json = {"$schema": parts[0]["$schema"], "layer": parts}
+    if all(part["data"] == parts[0]["data"] for part in parts):
+        made["data"] = parts[0]["data"]
+    for part in parts:
+        del part["$schema"]
+        if "data" in made:
+            del part["data"]
+    return made
+
+
+def _plain(chart: alt.Chart) -> Json:
+    # Checking a specification takes longer than making it; the tests check every kind of chart.
+    made: Json = chart.to_dict(validate=False)
+    made.pop("config", None)
+    return made

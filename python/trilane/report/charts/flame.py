@@ -54,7 +54,7 @@ def _flame(profile: Profile, title: str) -> Chart:
             scale=alt.Scale(domain=codes, range=[_COLOURS[code] for code in codes]),
             legend=legend(codes),
         ),
-        description="said:N",
+        description=alt.Description("said:N"),
     )
     room = f"(datum.share / 100 * width - {_LETTER})"
     name = f"{room} < {_NAMED} ? '' : truncate(datum.name, floor({room} / {_LETTER}))"
@@ -68,7 +68,7 @@ def _flame(profile: Profile, title: str) -> Chart:
         "Each box is a function below its callers; the wider, the more time it and what it called "
         "took. Order says nothing. [FILE]: functions of a file without their names. Boxes of less "
         "than 0.5 % are left out.",
-        spec(alt.layer(boxes, names), _ROW * depths, _WIDTH),
+        spec([boxes, names], _ROW * depths, _WIDTH),
     )
 
 

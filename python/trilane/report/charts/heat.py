@@ -111,16 +111,18 @@ def _heat(lab: LabResult, found: maps.Map, most: float) -> Chart:
             ),
             alt.value(GREY),
         ),
-        description="said:N",
+        description=alt.Description("said:N"),
     )
     ink = alt.condition("datum.strong || !datum.claimed", alt.value("white"), alt.value(_DARK))
-    value = base.mark_text(dy=-7, fontWeight="bold", fontSize=13).encode(text="text:N", color=ink)
-    between = base.mark_text(dy=9, fontSize=11).encode(text="interval:N", color=ink)
+    value = base.mark_text(dy=-7, fontWeight="bold", fontSize=13).encode(
+        alt.Text("text:N"), color=ink
+    )
+    between = base.mark_text(dy=9, fontSize=11).encode(alt.Text("interval:N"), color=ink)
     better = "Above" if found.better == "higher" else "Below"
     return Chart(
         f"map-{plain(found.key)}",
         formatting.capital(found.title),
         f"Ratio within blocks, and its {view.level(lab)} interval. {better} 1 (blue) the first arm "
         "is better. Grey: undecided or invalid.",
-        spec(alt.layer(cells, value, between), _ROW * max(1, len(found.rows))),
+        spec([cells, value, between], _ROW * max(1, len(found.rows))),
     )

@@ -95,7 +95,9 @@ def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> C
         base = data(curves).encode(axis, color=look.colour())
         layers += [
             base.mark_area(opacity=0.25).encode(time, alt.Y2("high:Q")),
-            base.mark_line(strokeWidth=2).encode(alt.Y("median:Q"), description="title:N"),
+            base.mark_line(strokeWidth=2).encode(
+                alt.Y("median:Q"), description=alt.Description("title:N")
+            ),
         ]
         note += "Line: median over runs of each percentile; band: lowest to highest run. "
     if single:
@@ -103,7 +105,7 @@ def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> C
         layers += [
             base.mark_rule(strokeWidth=2, opacity=0.5).encode(time, alt.Y2("high:Q")),
             base.mark_point(filled=True, size=70, opacity=1).encode(
-                alt.Y("median:Q"), shape=look.shape(), description="said:N"
+                alt.Y("median:Q"), shape=look.shape(), description=alt.Description("said:N")
             ),
         ]
         note += "Points: clients that report percentiles only; line: lowest to highest run. "
@@ -111,7 +113,7 @@ def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> C
         name,
         title,
         f"{note}In a closed model the mean is only in flight ÷ rate. Log scales.",
-        spec(alt.layer(*layers), 280),
+        spec(layers, 280),
     )
 
 
@@ -147,14 +149,14 @@ def _rows(look: Look, bands: dict[str, list[Band]], key: str) -> Chart:
             scale=alt.Scale(domain=shown, range=["circle", "square", "triangle-up", "diamond"]),
             legend=legend(shown, ROW_NAMES),
         ),
-        description="said:N",
+        description=alt.Description("said:N"),
     )
     return Chart(
         f"{key}latency",
         "Latency (ms)",
         "Each percentile is the median over runs. In a closed model the mean is only in flight ÷ "
         "rate. Log scale.",
-        spec(alt.layer(line, point), row_height(look.lines) * len(look.arms)),
+        spec([line, point], row_height(look.lines) * len(look.arms)),
     )
 
 

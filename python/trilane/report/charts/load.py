@@ -128,7 +128,7 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
                 scale=alt.Scale(domain=[_HELD, _MISSED], range=["circle", "cross"]),
                 legend=legend([_HELD, _MISSED]),
             ),
-            description="said:N",
+            description=alt.Description("said:N"),
         )
     )
     layers = [*_intervals(series, colour), *_limit_lines(limits), lines, points]
@@ -141,7 +141,7 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
         + ("Bands: 95 % interval of the highest rate that holds. " if bands else "")
         + ("Dashed across: what is asked of a latency. " if limits else "")
         + ("Log scales." if across and tall else "Log scale." if across or tall else ""),
-        spec(alt.layer(*layers), 340),
+        spec(layers, 340),
     )
 
 
@@ -211,7 +211,7 @@ def _intervals(series: Sequence[Series], colour: alt.Color) -> list[alt.Chart]:
             alt.X("low:Q"),
             alt.X2("high:Q"),
             color=colour,
-            description="said:N",
+            description=alt.Description("said:N"),
         )
     ]
 
@@ -234,5 +234,5 @@ def _limit_lines(limits: Sequence[Json]) -> list[alt.Chart]:
     return [
         data(limits)
         .mark_rule(color=GREY, strokeDash=[6, 4], strokeWidth=1.5)
-        .encode(alt.Y("limit:Q"), description="goal:N")
+        .encode(alt.Y("limit:Q"), alt.Description("goal:N"))
     ]

@@ -63,7 +63,7 @@ def published(lab: LabResult) -> Chart | None:
             scale=alt.Scale(domain=[_THEIRS, _OURS], range=["diamond", "circle"]),
             legend=legend([_THEIRS, _OURS], ROW_NAMES),
         ),
-        description="said:N",
+        description=alt.Description("said:N"),
     )
     lines = max(label.count("\n") + 1 for label in named_rows)
     return Chart(
@@ -71,7 +71,7 @@ def published(lab: LabResult) -> Chart | None:
         "Published ratios beside ours",
         "Diamond: from the published numbers; circle: here, with its "
         f"{view.level(lab)} interval. Log scale.",
-        spec(alt.layer(one(), join, whisker, point), row_height(lines) * len(named_rows)),
+        spec([one(), join, whisker, point], row_height(lines) * len(named_rows)),
     )
 
 

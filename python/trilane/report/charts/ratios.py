@@ -107,8 +107,8 @@ def _forest(point: Point, measures: Sequence[Shown], few: bool) -> Chart | None:
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
         alt.X("ratio:Q"),
         shape=look.shape(legend=legend),
-        description="said:N",
+        description=alt.Description("said:N"),
     )
     whisker = base.mark_rule(strokeWidth=3).encode(*interval)
-    layers = alt.layer(floor.encode(*interval), one(), whisker, points)
+    layers = [floor.encode(*interval), one(), whisker, points]
     return Chart(name, title, note, spec(layers, height))

@@ -139,7 +139,7 @@ def _heat(run: Run) -> Chart | None:
                 legend=alt.Legend(orient="top", tickCount=4, format="~s", symbolType="square"),
             ),
             # In few words, as there are a thousand of them.
-            description="said:N",
+            description=alt.Description("said:N"),
         )
     )
     return Chart(
@@ -224,7 +224,7 @@ def distribution(run: Run) -> Chart | None:
                 scale=alt.Scale(domain=names, range=[_DASHES.get(n, _SOLID) for n in names]),
                 legend=legend(names),
             ),
-            description="kind:N",
+            description=alt.Description("kind:N"),
         )
     )
     model = (
@@ -310,7 +310,7 @@ def slowest(run: Run) -> Chart | None:
             alt.X("time:Q", title=None, axis=alt.Axis(format=PLAIN)),
             color=_colour(names),
             order=alt.Order("order:Q"),
-            description="said:N",
+            description=alt.Description("said:N"),
         )
     )
     more = f"The first {_SLOWEST} of {len(run.slowest)}. " if len(run.slowest) > _SLOWEST else ""
@@ -386,7 +386,7 @@ def _lines(
     *,
     scale: alt.Scale | None = None,
     axis: alt.Axis | None = None,
-) -> alt.LayerChart | alt.FacetChart:
+) -> list[alt.Chart]:
     """Lines over time, one for each of the kinds that there are."""
     names = [kind for kind in kinds if any(row["kind"] == kind for row in rows)]
     colours = {_FAILED: palette.ARMS[4], _DUE: GREY}
@@ -411,10 +411,10 @@ def _lines(
     solid = (
         base.transform_filter(f"datum.kind != '{_DUE}'")
         .mark_line(strokeWidth=1.8)
-        .encode(description="kind:N")
+        .encode(description=alt.Description("kind:N"))
     )
     dashed = base.transform_filter(f"datum.kind == '{_DUE}'").mark_line(
         strokeWidth=1.5, strokeDash=[5, 4]
     )
     # Vega warns of a layer without rows.
-    return alt.layer(*([dashed] if _DUE in names else []), solid)
+    return [*([dashed] if _DUE in names else []), solid]

@@ -103,13 +103,13 @@ def _block_by_block(look: Look, rows: Sequence[Json], unit: str) -> tuple[str, J
         y=alt.Y("value:Q", title=None, scale=scale, axis=axis),
         color=look.colour(),
         shape=look.shape(),
-        description="said:N",
+        description=alt.Description("said:N"),
     )
     note = (
         "The runs of a block stand above each other. Where the distance between arms is the same "
         "in all blocks, it does not depend on when it was measured."
     )
-    return note, spec(alt.layer(join, points), _HEIGHT)
+    return note, spec([join, points], _HEIGHT)
 
 
 def _row_by_row(look: Look, rows: Sequence[Json], unit: str) -> tuple[str, Json]:
@@ -121,7 +121,7 @@ def _row_by_row(look: Look, rows: Sequence[Json], unit: str) -> tuple[str, Json]
             y=look.rows(),
             x=alt.X("value:Q", title=None, scale=scale, axis=axis),
             color=look.colour(legend=look.legend_of_versions()),
-            description="said:N",
+            description=alt.Description("said:N"),
         )
     )
     return "One point per block.", spec(points, row_height(look.lines) * len(look.arms))
@@ -163,7 +163,7 @@ def windows(point: Point) -> Chart | None:
             alt.Y("rate:Q", title=None, axis=alt.Axis(format="~s")),
             color=look.colour(),
             detail=alt.Detail("run:N"),
-            description="run:N",
+            description=alt.Description("run:N"),
         )
     )
     return Chart(

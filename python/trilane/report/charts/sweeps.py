@@ -108,11 +108,11 @@ def _sweep(
         base.mark_rule(strokeWidth=2, opacity=0.6).encode(
             alt.Y("low:Q", title=None), alt.Y2("high:Q")
         ),
-        base.mark_line(strokeWidth=2).encode(height, description="title:N"),
+        base.mark_line(strokeWidth=2).encode(height, description=alt.Description("title:N")),
         base.mark_point(filled=True, size=70, opacity=1).encode(
             height,
             shape=look.shape(),
-            description="said:N",
+            description=alt.Description("said:N"),
         ),
     ]
     note = f"Point: median of the runs; upright line: {view.level(lab)} interval."
@@ -126,7 +126,7 @@ def _sweep(
             f"against {along}"
         ),
         note + kind,
-        spec(alt.layer(*layers), 320),
+        spec(layers, 320),
     )
 
 
@@ -148,9 +148,9 @@ def _crossings(
     base = data(found)
     return [
         base.mark_rect(color=GREY, opacity=0.2).encode(
-            alt.X("from:Q"), alt.X2("to:Q"), description="text:N"
+            alt.X("from:Q"), alt.X2("to:Q"), description=alt.Description("text:N")
         ),
         base.mark_rule(color=GREY, strokeDash=[5, 4], strokeWidth=2).encode(
-            axis, description="text:N"
+            axis, description=alt.Description("text:N")
         ),
     ]
