@@ -65,4 +65,7 @@ def swept_text(value: float | str, key: str, unit: str | None) -> str:
     """A value of the sweep `key` with its unit (`1,000 requests`, `40 ms`), or the text it is."""
     if key == "rtt" and not isinstance(value, str):
         return time_text(value) if value else "0 ms"
-    return f"{value_text(value)} {unit or ''}".rstrip()
+    called = unit or ""
+    if value == 1 and called.partition(" ")[0] == "requests":
+        called = called.replace("requests", "request", 1)
+    return f"{value_text(value)} {called}".rstrip()

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from trilane.lab.model.documents import Json
 from trilane.report.charts.base import FONT_SIZE, Chart
+from trilane.report.compact import compact
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _NUMBER = re.compile(r"-?\d*\.\d+(?:e-?\d+)?")
@@ -98,6 +99,7 @@ def svg(chart: Chart) -> Markup:
         _described(unit)
     # Of the converter's own making, so nobody's entities are in it.
     root = ET.fromstring(vl_convert.vegalite_to_svg(spec, config=_PAGE))  # noqa: S314
+    compact(root)
     _, _, width, height = root.attrib["viewBox"].split()
     inner = "".join(_markup(child, chart.name) for child in root)
     return Markup(  # noqa: S704 - all text and attributes are escaped below

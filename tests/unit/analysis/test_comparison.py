@@ -18,7 +18,7 @@ from synthetic.records import altered, validity, with_runs
 from trilane.lab.analysis import paired
 from trilane.lab.analysis.paired import Observed
 from trilane.lab.experiment.form import Answer
-from trilane.lab.model.contender import Wire
+from trilane.lab.model.contender import Syscalls, Wire
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.measures import BY_NAME, RATE, WIRE
 from trilane.lab.model.network import Check, Lateness, OnNetwork, Packets, Way
@@ -193,6 +193,23 @@ def test_why_is_told_where_the_numbers_carry_it() -> None:
     # Two equal arms have no cause.
     same = full(races.race({"h1": 1.0, "h2": 1.0}), {"h1": 8.0, "h2": 4.0})
     assert paired.compare(same).said.because == []
+
+
+def test_system_calls_that_requests_share_are_told() -> None:
+    race = races.race({"h1": 1.0, "h2": 2.0})
+    race = dataclasses.replace(race, measures=(*race.measures, BY_NAME["syscalls_per_request"]))
+    for calls, shared in ((0.1, "; over HTTP/2 some 10 requests share one"), (0.8, "")):
+
+        def counted(sample: Sample, fewest: float = calls) -> dict[str, object]:
+            each = (fewest if sample.arm == "h2" else 2.0) * (1 + sample.block / 1e4)
+            return {"syscalls": Syscalls(per_request=each, requests=1000)}
+
+        [told] = paired.compare(with_runs(race, counted)).said.because
+        assert re.fullmatch(
+            rf"This client's system calls per request: {calls}\d* over HTTP/2 and 2 over HTTP/1\.1"
+            rf"{shared}\.",
+            told,
+        )
 
 
 def test_bytes_are_told_where_the_network_carried_fewer() -> None:

@@ -146,7 +146,7 @@ def test_the_strip_has_a_cell_per_run_in_block_order_with_its_reason() -> None:
     ]
     assert invalid[0].said.startswith("block 2, position ")
     assert strip.said(comparison) == "91 runs: 89 valid, 1 suspect and 1 invalid"
-    assert 'aria-label="block 2, position' in page()
+    assert 'title="block 2, position' in page()
 
 
 def test_a_run_that_left_nothing_is_invalid_and_shifts_no_other() -> None:

@@ -95,12 +95,16 @@ def over_points(points: Iterable[tuple[str, Comparison]]) -> list[Doubt]:
             named = structs.replace(doubt, text=f"{at}{doubt.text}")
             found.setdefault(doubt.code, []).append(named)
     doubts = [
-        structs.replace(same[0], text=f"{same[0].text}; alike at {len(same) - 1} more points")
+        structs.replace(same[0], text=f"{same[0].text}; alike at {_more(len(same) - 1)}")
         if len(same) > 1
         else same[0]
         for same in found.values()
     ]
     return sorted(doubts, key=lambda doubt: doubt.verdict != "invalid")
+
+
+def _more(points: int) -> str:
+    return "1 more point" if points == 1 else f"{points} more points"
 
 
 def figures_over(

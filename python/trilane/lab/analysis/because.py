@@ -15,6 +15,8 @@ from trilane.lab.model.measures import BY_NAME, CLIENT_CPU, RATE, SERVER_CPU, SY
 
 MOST = 3
 _PAYLOAD = ("wire_bytes_per_request", "bytes_per_request")
+# System calls for a request below which at least two requests have been in one.
+_SHARED = 0.5
 _FASTER = frozenset({"requests_per_s", "elapsed_s", "total_s", "mean_s", "p50"})
 
 
@@ -59,7 +61,12 @@ class _Pair:
         if self._comparison.ranking.measure != RATE.name:
             return
         if cost := self._costs(SYSCALLS):
-            yield f"The client makes {cost} system calls for a request."
+            calls = self._ahead.summary[SYSCALLS.name].median or 1.0
+            share = (
+                f"; over {self._called[self._ahead.name]} some {1 / calls:.0f} requests share one"
+            )
+            told = share if calls < _SHARED else ""
+            yield f"This client's system calls per request: {cost}{told}."
 
     def network(self) -> Iterator[str]:
         """Bytes, where neither end was full in either arm and the network is the emulated one."""

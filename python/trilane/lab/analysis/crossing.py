@@ -17,6 +17,9 @@ import numpy as np
 
 from trilane.lab.analysis import looks, stats
 from trilane.lab.analysis.stats import Floats, hodges_lehmann
+from trilane.lab.model import lab
+from trilane.lab.model.comparison import Comparison
+from trilane.lab.model.measures import BY_NAME
 
 
 class At(NamedTuple):
@@ -95,4 +98,27 @@ def sentence(found: Crossing, arm: str, to: str, unit: str, label: str) -> str:
     return (
         f"{arm} and {to} cross in {label} at {found.at:,.0f} {unit} "
         f"({looks.percent(found.level)} interval {found.low:,.0f}–{found.high:,.0f})"
+    )
+
+
+def headline(row: lab.Crossing, first: Comparison) -> str:
+    """A crossing with its interval as an answer; `first` is the first point, below it.
+
+    Says who is ahead where, or, if the first point does not have both arms, the finding.
+    """
+    measure = BY_NAME[row.measure]
+    medians = {
+        arm.name: arm.summary[row.measure].median
+        for arm in first.arms
+        if arm.name in (row.arm, row.to)
+    }
+    one, other = medians.get(row.arm), medians.get(row.to)
+    if one is None or other is None or row.at is None:
+        return f"{row.text}."
+    leads = (one > other) == (measure.better == "higher")
+    below, above = (row.arm, row.to) if leads else (row.to, row.arm)
+    called = {arm.name: arm.title for arm in first.arms}
+    return (
+        f"{called[below]} is ahead below {row.at:,.0f} {row.unit} "
+        f"({row.low:,.0f}–{row.high:,.0f}), {called[above]} above."
     )

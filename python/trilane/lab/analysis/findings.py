@@ -190,7 +190,7 @@ def _over_points(
     """The answer over a sweep: a crossing that was found, else at how many points who leads."""
     made = [comparison for _, comparison in points]
     said = headline.over_points(asked, baseline, made, what)
-    crossed = [f"{row.text}." for row in crossings if row.low is not None]
+    crossed = [crossing.headline(row, made[0]) for row in crossings if row.low is not None]
     verdicts = {each.said.confidence.verdict for each in made}
     judged: Verdict = "valid" if verdicts == {"valid"} else "suspect"
     return Answer(
@@ -244,7 +244,7 @@ def _budget_sentence(row: ExpectedRatio, baseline: str) -> str:
 def _change(ratio: float) -> str:
     """A ratio as what it changes: `+72 %`."""
     percent = 100 * (ratio - 1)
-    return f"{percent:+.0f} %" if abs(percent) >= 10 else f"{percent:+.3g} %"
+    return f"{percent:+.0f} %" if abs(percent) >= 10 else f"{percent:+.2g} %"
 
 
 def _crossings(form: Form, judged: Sequence[tuple[Point, Comparison]], seed: int) -> list[Crossing]:

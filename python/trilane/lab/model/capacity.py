@@ -92,16 +92,20 @@ class Capacity(Record, frozen=True, omit_defaults=False):
             return "interrupted: the search did not come to an answer"
         if low is not None and high is not None and self.client_bound:
             return (
-                f"it holds at {low:,.1f} requests/s, and above it was this client that could not "
+                f"it holds at {_rate(low)} requests/s, and above it was this client that could not "
                 "send more"
             )
         if low is not None and high is not None:
             return (
-                f"the highest rate that holds lies between {low:,.1f} and {high:,.1f} requests/s "
-                f"(95 % interval: {self.repeats} of {self.repeats} runs held at the lower, none of "
-                f"{self.repeats} at the higher)"
+                f"the highest rate that holds lies between {_rate(low)} and {_rate(high)} "
+                f"requests/s (95 % interval: {self.repeats} of {self.repeats} runs held at the "
+                f"lower, none of {self.repeats} at the higher)"
             )
         if low is not None:
-            return f"it holds at every rate that was tried, up to {low:,.1f} requests/s"
+            return f"it holds at every rate that was tried, up to {_rate(low)} requests/s"
         tried = min((run.rate_per_s for run in self.tried), default=self.lowest_per_s)
-        return f"it holds at no rate that was tried, down to {tried:,.1f} requests/s"
+        return f"it holds at no rate that was tried, down to {_rate(tried)} requests/s"
+
+
+def _rate(per_s: float) -> str:
+    return f"{per_s:,.1f}".removesuffix(".0")

@@ -71,7 +71,8 @@ def of_point(point: Point) -> list[Figures]:
         return [each for each in figures if each.shown]
     times = latency(point)
     single = [chart(point) for chart in (paired, windows)]
-    _, others = bars(point)
+    # Over a sweep, the charts of all its points have them.
+    others = [] if point.label else bars(point)[1]
     figures = [
         Figures("Ratios", ratios[:1], ratios[1:], "Ratios of the other measures"),
         Figures("Latency", times[:1], times[1:], "Latency client by client"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import altair as alt
 
-from trilane.lab.model.comparison import Shown
+from trilane.lab.model.comparison import Comparison, Shown
 from trilane.report import formatting, palette, view
 from trilane.report.charts.base import (
     ROW_NAMES,
@@ -36,24 +36,34 @@ _ASKED = (
     "peak_rss_bytes",
 )
 _FIRST, _FIRST_OF_MANY = 5, 3
-# Arms at each point of a sweep; those of one point are all in its own part of the page.
+# Arms that a first screen has room for; the numbers have all.
 _BEST = 12
 
 
 def bars(point: Point) -> tuple[list[Chart], list[Chart]]:
     """The measures that are looked at first, the one that decides before all, and the others."""
-    comparison = point.comparison
+    first = matter(point)
+    others = [measure for measure in _measures(point.comparison) if measure not in first]
+    drawn = [_bars(point, each, most=_BEST) for each in first]
+    return drawn, [_bars(point, each, most=_BEST) for each in others]
+
+
+def _measures(comparison: Comparison) -> list[Shown]:
     measures = view.measures(comparison)
     if any(view.searches(arm) for arm in comparison.arms):
         # Their runs are at rates of their own: what else is known of them would mislead.
         measures = [measure for measure in measures if measure.name == comparison.ranking.measure]
+    return measures
+
+
+def matter(point: Point) -> list[Shown]:
+    """The measure that decides, and those that are looked at first beside it."""
+    comparison = point.comparison
     decides = comparison.ranking.measure
-    wanted = [decides, *(name for name in _ASKED if name != decides)]
-    known = {measure.name: measure for measure in measures}
+    known = {measure.name: measure for measure in _measures(comparison)}
     most = _FIRST if len(comparison.arms) <= palette.MANY else _FIRST_OF_MANY
-    first = [known[name] for name in wanted if name in known][:most]
-    others = [measure for measure in measures if measure not in first]
-    return [_bars(point, each) for each in first], [_bars(point, each) for each in others]
+    wanted = [decides, *(name for name in _ASKED if name != decides)]
+    return [known[name] for name in wanted if name in known][:most]
 
 
 def at_point(point: Point) -> Chart | None:

@@ -11,6 +11,7 @@ from trilane.lab.model.comparison import Comparison, Shown
 from trilane.lab.model.documents import Json
 from trilane.report import formatting, view
 from trilane.report.cells import FINDINGS
+from trilane.report.charts.bars import matter
 from trilane.report.charts.base import (
     GREY,
     ROW_NAMES,
@@ -28,10 +29,13 @@ from trilane.report.view import Point
 
 
 def forests(point: Point) -> list[Chart]:
-    """Few arms: one chart of all measures. Many: one chart per measure, the deciding one first."""
-    measures = view.measures(point.comparison)
+    """Few arms: one chart of all measures. Many: one for each that matters, the deciding one first.
+
+    The ratios of many arms in other measures are in the table of numbers.
+    """
     few = len(point.comparison.arms) <= view.FEW
-    made = [_forest(point, part, few) for part in ([measures] if few else [[m] for m in measures])]
+    parts = [view.measures(point.comparison)] if few else [[each] for each in matter(point)]
+    made = [_forest(point, part, few) for part in parts]
     return [chart for chart in made if chart is not None]
 
 

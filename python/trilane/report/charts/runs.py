@@ -58,7 +58,8 @@ def paired(point: Point) -> Chart | None:
     rows, unit = scaled(raw, measure.unit, ("value",))
     for row in rows:
         value = " ".join(part for part in (formatting.number(row["value"]), unit) if part)
-        row["said"] = f"{row['title']}, block {row['block']}: {value}"
+        # A row has the name of its arm at the left.
+        row["said"] = f"{'' if many else row['title'] + ', '}block {row['block']}: {value}"
     drawn = _row_by_row if many else _block_by_block
     note, made = drawn(look, rows, unit)
     label = formatting.capital(formatting.headed(measure.label, unit))
