@@ -6,7 +6,7 @@ import gc
 import json
 import signal
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -72,13 +72,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
-def pytest_collection_finish() -> None:
-    """Take what stays to the end, thousands of tests among it, from the garbage collector.
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the garbage collector from what stays to the end, thousands of tests among it.
 
     Whoever collects garbage to see what is left would go through all of it, each time.
     """
+    gc.disable()
+    found = yield
     gc.collect()
     gc.freeze()
+    gc.enable()
+    return found
 
 
 @pytest.fixture(autouse=True)

@@ -46,6 +46,8 @@ ALPHA = 0.05
 # Fewer log-ratios of arms to themselves than this have no centre to speak of.
 _LEAST_REPEATED = 4
 RESAMPLES = 9_999
+# Resamples of more blocks are hardly ever alike; those of 7 are of 1,716 kinds.
+_MANY = 9
 LEAST_BLOCKS = 6
 """With fewer no p can be small enough: the smallest two-sided one of n blocks is 2 / 2**n."""
 
@@ -87,21 +89,32 @@ def bootstrap(
 ) -> Interval | None:
     """`statistic` of `samples` with its bootstrap interval; None below two blocks.
 
-    `alpha` is the chance that the interval misses, 5 % for one of 95 %.
+    `statistic` must not depend on the order of the samples: it is computed once for all resamples
+    that are alike. `alpha` is the chance that the interval misses, 5 % for one of 95 %.
     """
     blocks = len(samples)
     if blocks < 2:
         return None
-    drawn = statistic(samples[_draws(seed, blocks, resamples)])
+    distinct, which = _draws(seed, blocks, resamples)
+    drawn = statistic(samples[distinct])[which]
     tail = _widened_tail(blocks, alpha)
     low, high = np.quantile(drawn, [tail, 1 - tail])
     return Interval(float(statistic(samples)), float(low), float(high))
 
 
 @lru_cache(maxsize=4)
-def _draws(seed: int, blocks: int, resamples: int) -> NDArray[np.int64]:
-    """Which blocks each resample has: the same for every measure and pair of a table."""
-    return np.random.default_rng(seed).integers(0, blocks, size=(resamples, blocks))
+def _draws(seed: int, blocks: int, resamples: int) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """Resamples that differ, as blocks, and which of them each one is.
+
+    They are the same for every measure and pair of a table.
+    """
+    drawn = np.random.default_rng(seed).integers(0, blocks, size=(resamples, blocks))
+    if blocks > _MANY:
+        return drawn, np.arange(resamples, dtype=np.intp)
+    ordered = np.sort(drawn, axis=-1)
+    keys = ordered @ blocks ** np.arange(blocks)
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    return ordered[first], which
 
 
 def signed_rank(differences: Floats, alternative: Alternative) -> float:
