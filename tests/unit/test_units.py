@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from trilane import quantity
 from trilane.cli import units
-from trilane.quantity import swept_text
 
 
 @pytest.mark.parametrize(
@@ -95,6 +94,6 @@ def test_time_left_has_units(seconds: float, text: str) -> None:
 
 
 def test_one_request_of_a_sweep_is_one() -> None:
-    assert swept_text(1, "in_flight", "requests in flight") == "1 request in flight"
-    assert swept_text(16, "in_flight", "requests in flight") == "16 requests in flight"
-    assert swept_text(1, "count", "requests") == "1 request"
+    assert quantity.swept_text(1, "in_flight", "requests in flight") == "1 request in flight"
+    assert quantity.swept_text(16, "in_flight", "requests in flight") == "16 requests in flight"
+    assert quantity.swept_text(1, "count", "requests") == "1 request"

@@ -131,7 +131,8 @@ def test_networks_without_a_block_are_not_among_those_compared() -> None:
     asked = Answer(compare=("h2", "h1"))
     none = "No answer: no block was completed."
     assert headline.over_points(asked, "h1", [nothing], "networks") == none
-    assert " of 1 networks" in headline.over_points(asked, "h1", [whole, nothing], "networks")
+    both = [whole, nothing, whole]
+    assert " of 2 networks" in headline.over_points(asked, "h1", both, "networks")
 
 
 @pytest.mark.parametrize("make", [labs.strategies, functools.partial(labs.bookstore, 6)])
@@ -221,7 +222,7 @@ def test_the_headline_counts_the_networks_on_which_an_arm_was_better() -> None:
 
 def test_the_headline_over_networks_is_that_of_the_map() -> None:
     """What was announced may be decided where all arms beside the baseline are not."""
-    (point, *_) = networks().points
+    (_, _, point, *_) = networks().points
     made = point.comparison
     row = next(row for row in made.ratios if row.arm == "h2")
     made = replace(
@@ -231,5 +232,5 @@ def test_the_headline_over_networks_is_that_of_the_map() -> None:
             Announced(name="arm against arm", pairs=[replace(row, finding=made.measures[0].better)])
         ],
     )
-    said = headline.over_points(Answer(compare=("h2", "h1")), "h1", [made], "networks")
-    assert said.startswith(f"H2 beats H1 in {made.measures[0].label} on 1 of 1 networks")
+    said = headline.over_points(Answer(compare=("h2", "h1")), "h1", [made, made], "networks")
+    assert said.startswith(f"H2 beats H1 in {made.measures[0].label} on 2 of 2 networks")

@@ -328,7 +328,7 @@ def test_latency_against_load_has_the_goal_and_the_interval() -> None:
     ) in {row["said"] for row in drawn if "held" in row}
     assert legends(chart.spec)
     page = single.render(search())
-    assert "The highest rate that holds lies between 10,000.0 and 10,400.0 requests/s" in page
+    assert "The highest rate that holds lies between 10,000 and 10,400 requests/s" in page
     assert "What did not hold above it: p99&lt;10ms." in page
     assert "6 of 6" in page
 
