@@ -1,4 +1,4 @@
-"""What others read of the project: one version, one address, one list of versions of Python."""
+"""What files say of the project to others: one version, address and list of versions of Python."""
 
 from __future__ import annotations
 

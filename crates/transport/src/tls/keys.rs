@@ -1,6 +1,6 @@
 //! The client's private key, also where it is encrypted.
 
-use pkcs8::{EncryptedPrivateKeyInfo, SecretDocument};
+use pkcs8::{EncryptedPrivateKeyInfoRef, SecretDocument};
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
@@ -52,6 +52,6 @@ pub(super) fn private_key(
 
 fn decrypted(encrypted: &str, password: &[u8]) -> Result<PrivateKeyDer<'static>, pkcs8::Error> {
     let (_, der) = SecretDocument::from_pem(encrypted)?;
-    let key = EncryptedPrivateKeyInfo::try_from(der.as_bytes())?.decrypt(password)?;
+    let key = EncryptedPrivateKeyInfoRef::try_from(der.as_bytes())?.decrypt(password)?;
     Ok(PrivatePkcs8KeyDer::from(key.as_bytes().to_vec()).into())
 }
