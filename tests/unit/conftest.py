@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from trilane.lab.analysis import spending, stats, unpaired
+from undrawn import drawn as drawn  # noqa: PLC0414
 from undrawn import undrawn as undrawn  # noqa: PLC0414
 from unit import guard
 

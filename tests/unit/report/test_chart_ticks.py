@@ -16,7 +16,7 @@ from trilane.lab.model.lab import LabResult
 from trilane.lab.model.sample import Sample
 from trilane.report import charts
 
-DRAWN = True
+pytestmark = pytest.mark.usefixtures("drawn")
 
 
 def texts(chart: charts.Chart) -> list[str]:

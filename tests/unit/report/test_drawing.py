@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -16,16 +17,16 @@ from trilane.report.charts import base
 from trilane.report.charts.base import Chart
 from unit.report.test_charts import bookstore, capacity, race
 
-DRAWN = True
+pytestmark = pytest.mark.usefixtures("drawn")
 
 EVIL = "<script>alert('&\"')</script>"
 
 
-def chart(made: alt.Chart | alt.LayerChart, name: str = "made") -> Chart:
+def chart(made: alt.Chart, name: str = "made") -> Chart:
     return Chart(name, f"of {EVIL}", "", base.spec(made, 100))
 
 
-def drawn(made: alt.Chart | alt.LayerChart) -> ET.Element:
+def drawn(made: alt.Chart) -> ET.Element:
     return parsed(drawing.svg(chart(made)))
 
 
@@ -33,7 +34,7 @@ def parsed(markup: str) -> ET.Element:
     return ET.fromstring(markup)  # noqa: S314 - of our own making
 
 
-def titles(made: alt.Chart | alt.LayerChart) -> list[str]:
+def titles(made: alt.Chart) -> list[str]:
     return [each.text or "" for each in drawn(made).iter("title")]
 
 
@@ -46,9 +47,11 @@ def points(*rows: dict[str, object]) -> alt.Chart:
     return marks.encode(alt.X("value:Q"), color=alt.Color("arm:N"))
 
 
-def kinds(lab: LabResult) -> Iterable[Chart]:
+@functools.cache
+def kinds(make: Callable[[], LabResult]) -> dict[str, str]:
     """A chart of each kind: there are as many bars and ratios as measures, each like the first."""
-    return {each.name.split("-")[0]: each for each in reversed(charts.charts(lab))}.values()
+    of_kind = {each.name.split("-")[0]: each for each in reversed(charts.charts(make()))}
+    return {each.name: drawing.svg(each) for each in of_kind.values()}
 
 
 def test_what_describes_a_mark_is_its_title() -> None:
@@ -70,10 +73,10 @@ def test_nothing_of_what_a_server_said_is_markup() -> None:
 
 @pytest.mark.parametrize("make", [race, capacity, bookstore])
 def test_what_a_chart_says_of_its_marks_is_known(make: Callable[[], LabResult]) -> None:
-    for each in kinds(make()):
-        told = [title.text or "" for title in parsed(drawing.svg(each)).iter("title")]
-        assert told, each.name
-        assert not any(re.search("None|nan|null|undefined", title) for title in told), each.name
+    for name, found in kinds(make).items():
+        told = [title.text or "" for title in parsed(found).iter("title")]
+        assert told, name
+        assert not any(re.search("None|nan|null|undefined", title) for title in told), name
 
 
 def test_a_bar_says_its_interval() -> None:
@@ -113,9 +116,8 @@ def test_colours_follow_the_page() -> None:
 @pytest.mark.parametrize("make", [race, capacity, bookstore])
 def test_nothing_is_black_or_white(make: Callable[[], LabResult]) -> None:
     """It would be lost on the page of the other colours; legends of shapes and dashes were."""
-    for each in kinds(make()):
-        found = drawing.svg(each)
-        assert not re.search(r'"(black|white|#000|#fff|#000000|#ffffff)"', found), each.name
+    for name, found in kinds(make).items():
+        assert not re.search(r'"(black|white|#000|#fff|#000000|#ffffff)"', found), name
 
 
 def test_ids_are_unique_in_a_page() -> None:

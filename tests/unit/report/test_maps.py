@@ -6,6 +6,7 @@ import functools
 import io
 import math
 import re
+from collections.abc import Callable
 from dataclasses import replace as replace_observed
 from itertools import pairwise
 from typing import Any
@@ -21,10 +22,8 @@ from trilane.lab.experiment.form import Answer
 from trilane.lab.model.arm import Arm
 from trilane.lab.model.comparison import Announced
 from trilane.lab.model.lab import LabResult, SweepKey, Swept
-from trilane.report import charts, html, maps, pages, tables, terminal
+from trilane.report import charts, drawing, html, maps, pages, tables, terminal
 from trilane.report.charts.heat import legend_ticks
-
-DRAWN = True
 
 # Seconds of HTTP/2 and HTTP/3 where HTTP/1.1 takes one.
 NETWORKS = {
@@ -135,9 +134,9 @@ def test_networks_without_a_block_are_not_among_those_compared() -> None:
     assert " of 1 networks" in headline.over_points(asked, "h1", [whole, nothing], "networks")
 
 
-@pytest.mark.parametrize("lab", [labs.strategies(), labs.bookstore(6)])
-def test_there_is_no_map_of_anything_else(lab: LabResult) -> None:
-    assert maps.maps(lab) == []
+@pytest.mark.parametrize("make", [labs.strategies, functools.partial(labs.bookstore, 6)])
+def test_there_is_no_map_of_anything_else(make: Callable[[], LabResult]) -> None:
+    assert maps.maps(make()) == []
 
 
 def test_the_terminal_and_the_page_show_the_maps() -> None:
@@ -165,9 +164,14 @@ def test_the_chart_is_of_vega_lite_with_named_axes_and_stands_in_the_report() ->
         ("300ms", "0%"),
         ("300ms", "3%"),
     }
-    page = html.render(networks())
-    assert "map-h2-h1" in page
-    assert re.search(r"<title>rtt 1ms, loss 3%: 2\.\d+× \(2\.\d+–2\.\d+\), higher</title>", page)
+    assert 'id="chart-map-h2-h1"' in html.render(networks())
+
+
+@pytest.mark.usefixtures("drawn")
+def test_a_cell_says_its_network_ratio_and_interval() -> None:
+    map_of = {chart.name: chart for chart in charts.charts(networks())}
+    said = r"<title>rtt 1ms, loss 3%: 2\.\d+× \(2\.\d+–2\.\d+\), higher</title>"
+    assert re.search(said, drawing.svg(map_of["map-h2-h1"]))
 
 
 def scale_of(chart: charts.Chart) -> dict[str, Any]:

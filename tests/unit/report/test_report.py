@@ -16,8 +16,6 @@ from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.lab import LabResult
 from trilane.report import distribution, formatting, html, terminal
 
-DRAWN = True
-
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
 EVIL = "<script>alert('&\"')</script>"
 DOUBTED = validity("the machine was busy")
@@ -82,12 +80,14 @@ def test_one_arm_alone_prints_no_ratios() -> None:
     assert "requests/s" in shown
 
 
+@pytest.mark.usefixtures("drawn")
 def test_strings_from_servers_are_escaped() -> None:
     page = html.render(LabResult.of_race(evil()))
     assert EVIL not in page
     assert "&lt;script&gt;alert(" in page
 
 
+@pytest.mark.usefixtures("drawn")
 def test_the_page_loads_nothing(three: Comparison) -> None:
     page = html.render(LabResult.of_race(three))
     assert "default-src 'none'" in page
@@ -115,6 +115,7 @@ def test_a_page_answers_first(three: Comparison) -> None:
     assert page.count("the machine was busy") == 1
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_page_is_light(three: Comparison) -> None:
     assert len(html.render(LabResult.of_race(three)).encode()) < 150_000
 

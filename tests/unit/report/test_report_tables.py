@@ -17,8 +17,6 @@ from trilane.lab.model.comparison import Finding
 from trilane.lab.model.lab import LabResult
 from trilane.report import charts, images, labels, tables
 
-DRAWN = True
-
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -134,6 +132,7 @@ def test_signs_of_markdown_in_names_are_escaped() -> None:
     assert {len(row) for row in arms if len(row) > 5} == {2 + len(labs.MEASURES)}
 
 
+@pytest.mark.usefixtures("drawn")
 def test_every_chart_is_written_as_png_and_svg(tmp_path: Path) -> None:
     written = images.write(charts.charts(race()), tmp_path / "charts")
     names = {path.name for path in written}

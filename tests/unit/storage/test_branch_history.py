@@ -17,8 +17,6 @@ from trilane.lab.storage.summaries import summaries
 
 from .conftest import Trilane
 
-DRAWN = True
-
 # Runs of `main`, and the one at whose commit the server gets slower.
 RUNS, SLOWER = 22, 12
 
@@ -130,6 +128,7 @@ def test_the_step_is_at_the_commit_that_made_it(trilane: Trilane) -> None:
     assert value["commit"] == revision("h2", f"Change <{SLOWER}>", "main").commit
 
 
+@pytest.mark.usefixtures("drawn")
 def test_table_and_page_say_the_step(trilane: Trilane, tmp_path: Path) -> None:
     file = tmp_path / "history.html"
     code, out, err = trilane("--branch", "main", "--report", str(file))

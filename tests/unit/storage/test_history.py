@@ -19,8 +19,6 @@ from trilane.report import history as report
 
 from .conftest import Trilane
 
-DRAWN = True
-
 FACTORS = {"h1": 1.0, "h2": 1.5}
 
 
@@ -145,6 +143,7 @@ def test_a_report_needs_a_folder(trilane: Trilane) -> None:
     assert "--report takes a file in a folder that exists" in err
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_page_is_written_where_it_is_asked_for(trilane: Trilane, tmp_path: Path) -> None:
     file = tmp_path / "history.html"
     code, _, err = trilane("bookstore", "--report", str(file))
@@ -155,6 +154,7 @@ def test_a_page_is_written_where_it_is_asked_for(trilane: Trilane, tmp_path: Pat
     assert re.search(r"<title>\d{8}-\d{6}-bookstore\S*: [\d,.]+ \([\d,.]+–[\d,.]+\), trilane", page)
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_page_escapes_what_runs_say(state: Path, tmp_path: Path) -> None:
     nasty = {**folders.MACHINE, "cpu": "<script>alert(1)</script>"}
     folders.race(tmp_path, "20261116-100000", FACTORS, machine=nasty)
