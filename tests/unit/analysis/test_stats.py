@@ -91,6 +91,16 @@ def test_bootstrap_is_reproducible_by_its_seed() -> None:
     assert stats.bootstrap(data, stats.median, 5) == stats.bootstrap(data, stats.median, 5)
 
 
+@pytest.mark.parametrize("blocks", [2, 7, 9, 10])
+def test_resamples_that_are_alike_count_as_often_as_they_are_drawn(blocks: int) -> None:
+    data = np.random.default_rng(blocks).normal(size=blocks)
+    drawn = np.random.default_rng(3).integers(0, blocks, size=(999, blocks))
+    tail = stats._widened_tail(blocks, stats.ALPHA)
+    low, high = np.quantile(stats.hodges_lehmann(data[drawn]), [tail, 1 - tail])
+    interval = stats.bootstrap(data, stats.hodges_lehmann, 3, 999)
+    assert interval == stats.Interval(float(stats.hodges_lehmann(data)), low, high)
+
+
 def test_bootstrap_interval_holds_the_centre_and_stays_inside_the_data() -> None:
     interval = stats.bootstrap(floats(1, 2, 3, 4, 5, 6, 7), stats.hodges_lehmann, 1)
     assert interval is not None
