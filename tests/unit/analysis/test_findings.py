@@ -177,7 +177,7 @@ def test_a_crossing_of_suspect_runs_is_called_suspect() -> None:
     sweep = Sweep("in_flight", (10, 100), "requests", (("h2", "h1"),))
     points = {10.0: races.race({"h1": 1.0, "h2": 0.5}), 100.0: races.race({"h1": 1.0, "h2": 2.0})}
     trusted = result(THREE, points=points, sweep=sweep).verdict
-    assert trusted.startswith("engine, HTTP/2, serial and engine, HTTP/1.1, serial cross in ")
+    assert trusted.startswith("HTTP/1.1 is ahead below ")
     doubted = with_runs(points[100.0], lambda _: {"validity": validity("steal")})
     said = result(THREE, points={**points, 100.0: doubted}, sweep=sweep).verdict
     assert said == f"Suspect. {trusted}"
