@@ -38,8 +38,8 @@ def test_it_is_a_run_at_the_rate_that_held() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"low": None}, "it holds at no rate that was tried, down to 10,400.0"),
-        ({"high": None}, "it holds at every rate that was tried, up to 10,000.0"),
+        ({"low": None}, "it holds at no rate that was tried, down to 10,400"),
+        ({"high": None}, "it holds at every rate that was tried, up to 10,000"),
         ({"client_bound": True}, "it was this client that could not send more"),
     ],
 )
@@ -56,7 +56,7 @@ def test_what_holds_nowhere_names_the_lowest_rate_that_was_tried() -> None:
     document = searches.search(low=None)
     document["trials"].append({**document["trials"][0], "rate_per_s": 5_200.0})
     run = search_run.run_of(msgspec.convert(document, Search))
-    assert "no rate that was tried, down to 5,200.0" in run.validity.reasons[0].text
+    assert "no rate that was tried, down to 5,200" in run.validity.reasons[0].text
 
 
 def test_goals_judge_what_the_engine_would() -> None:
