@@ -177,10 +177,17 @@ def test_a_crossing_of_suspect_runs_is_called_suspect() -> None:
     sweep = Sweep("in_flight", (10, 100), "requests", (("h2", "h1"),))
     points = {10.0: races.race({"h1": 1.0, "h2": 0.5}), 100.0: races.race({"h1": 1.0, "h2": 2.0})}
     trusted = result(THREE, points=points, sweep=sweep).verdict
-    assert trusted.startswith("HTTP/1.1 is ahead below ")
+    assert re.fullmatch(
+        r"HTTP/1\.1 is ahead below 3\d requests \(3.*–3\d\), HTTP/2 above\.", trusted
+    )
     doubted = with_runs(points[100.0], lambda _: {"validity": validity("steal")})
     said = result(THREE, points={**points, 100.0: doubted}, sweep=sweep).verdict
     assert said == f"Suspect. {trusted}"
+
+
+def test_a_crossing_in_a_time_has_the_shorter_one_ahead() -> None:
+    said = findings.answered(before(labs.strategies())).said.headline
+    assert said == "async is ahead below 6,200 requests (4,800–8,900), async + processes above."
 
 
 def test_noise_breaks_no_gate() -> None:
