@@ -32,6 +32,8 @@ def _wanted(*, everything: bool) -> Iterator[tuple[str, Callable[[], object]]]:
     for contender in contenders.discover([ROOT / "contenders"]).values():
         if everything or contender.name in CONTENDERS:
             yield f"contender {contender.name}", contender.command
+    for contender in contenders.discover([ROOT / "examples/own_client/contenders"]).values():
+        yield f"contender {contender.name} of the examples", contender.command
     for name in running.names():
         if everything or name in SERVERS:
             yield f"server {name}", partial(running.prepare, running.find(name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -311,6 +312,19 @@ def test_the_page_of_github_uses_the_action_as_it_is() -> None:
     assert set(ACTION["inputs"]) <= told
 
 
+def test_the_workflow_of_the_examples_asks_for_what_its_readme_types(job: Job) -> None:
+    examples = ROOT / "examples"
+    workflow = yaml.safe_load((examples / "ci/performance.yml").read_text(encoding="utf-8"))
+    [step] = [step for step in workflow["jobs"]["race"]["steps"] if "OWNER/trilane" in step["uses"]]
+    base, head = job.commit(), job.commit()
+    job.environment |= substituted(measure(), base=base, head=head, branch="topic", **step["with"])
+    done = job.run(measure()["run"])
+    assert done.returncode == 0, done.stderr
+    readme = (examples / "README.md").read_text(encoding="utf-8")
+    [typed] = re.findall(r"^\$ trilane ab --base HEAD~1 (.*)$", readme, flags=re.MULTILINE)
+    assert set(shlex.split(typed)) < set(job.told)
+
+
 def test_the_job_of_gitlab_hands_over_what_it_should(job: Job) -> None:
     asked = yaml.safe_load(BLOCKS[-1])["performance"]
     base = job.commit()
@@ -392,8 +406,11 @@ def test_actionlint_finds_nothing(tmp_path: Path) -> None:
     workflow = BLOCKS[0].replace("OWNER/trilane@main", "./") + BLOCKS[1]
     file = workflows / "performance.yml"
     file.write_text(workflow)
+    example = (ROOT / "examples/ci/performance.yml").read_text(encoding="utf-8")
+    (workflows / "example.yml").write_text(example.replace("OWNER/trilane@main", "./"))
+    files = sorted(map(str, workflows.iterdir()))
     # Debian has no package of it, and that of PyPI downloads the program from elsewhere.
-    checked(program("go"), "run", ACTIONLINT, "-no-color", "-shellcheck=", "-pyflakes=", str(file))
+    checked(program("go"), "run", ACTIONLINT, "-no-color", "-shellcheck=", "-pyflakes=", *files)
 
 
 WORK = "i=0; while [ $i -lt {turns} ]; do i=$((i+1)); done\n"
