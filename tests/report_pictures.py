@@ -13,7 +13,7 @@ from pathlib import Path
 from PIL import Image
 
 import pictures
-from lab.test_browser import bookstore, capacity, sweep
+from lab.test_browser import bookstore, sweep
 from repository import DOCS
 from synthetic import calls, folders, labs
 from trilane.lab.model.arm import Arm
@@ -22,6 +22,7 @@ from trilane.lab.storage import history, singles
 from trilane.lab.storage.summaries import summaries
 from trilane.report import history as shown
 from trilane.report import html, single
+from unit.report.test_charts import capacity
 from unit.report.test_maps import networks
 from unit.report.test_single import search
 

@@ -50,7 +50,7 @@ def problems(site: Path) -> list[str]:
     found = []
     for path in sorted(site.rglob("*.html")):
         # It is served at addresses of any depth, so its links begin at the site's root.
-        links = [] if path.name == "404.html" else dict.fromkeys(page(path).links)
+        links = list(dict.fromkeys(page(path).links)) if path.name != "404.html" else []
         wrong = [f"loads {target}" for target in page(path).loaded if urlsplit(target).netloc]
         wrong += filter(None, (_problem(path, target, page) for target in links))
         found += [f"{path.relative_to(site)}: {problem}" for problem in wrong]
