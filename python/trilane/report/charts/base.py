@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import altair as alt
 
@@ -175,7 +176,8 @@ class _Rows(alt.Data):
 
 def data(rows: Iterable[Json]) -> alt.Chart:
     """A chart of these rows, still without marks."""
-    return alt.Chart(_Rows(values=list(rows)))
+    kept: alt.Data = _Rows(values=list(rows))  # type: ignore[no-untyped-call]
+    return alt.Chart(kept)
 
 
 def legend(entries: Iterable[str], margin: int = AXIS) -> alt.Legend:
@@ -282,7 +284,7 @@ def spec(chart: alt.Chart | Sequence[alt.Chart], height: int, width: int = WIDTH
     """
     made = _layered(chart) if isinstance(chart, Sequence) else _plain(chart)
     # Numbers and lists as a file has them.
-    made = json.loads(json.dumps(made))
+    made = cast("Json", json.loads(json.dumps(made)))
     made |= {"width": width, "height": height}
     made["autosize"] = {"type": "fit-x", "contains": "padding"}
     return made
