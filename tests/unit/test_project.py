@@ -48,3 +48,31 @@ def test_every_python_that_is_named_is_tested() -> None:
     said = re.findall(r"Python :: (3\.\d+)", " ".join(PROJECT["classifiers"]))
     assert yml(".github/workflows/ci.yml")["jobs"]["python"]["strategy"]["matrix"]["python"] == said
     assert PROJECT["requires-python"] == f">={said[0]}"
+
+
+def test_what_is_compiled_in_is_in_the_sdist() -> None:
+    """Cargo's packages have their own folders; what lies beside them has to be named."""
+    included = toml("pyproject.toml")["tool"]["maturin"]["include"]
+    there = {
+        path
+        for entry in included
+        if isinstance(entry, dict) and entry["format"] == "sdist"
+        for path in ROOT.glob(entry["path"])
+    }
+    # `conformance` is for tests alone.
+    sources = (
+        source
+        for crate in (ROOT / "crates").iterdir()
+        if crate.name != "conformance"
+        for source in crate.glob("src/**/*.rs")
+    )
+    outside = {
+        path
+        for source in sources
+        for found in re.findall(
+            r'include_(?:str|bytes)!\(\s*"([^"]+)"', source.read_text(encoding="utf-8")
+        )
+        if not (path := (source.parent / found).resolve()).is_relative_to(ROOT / "crates")
+    }
+    assert outside
+    assert outside - there == set()
