@@ -224,7 +224,7 @@ $(STAMPS)/extension: $(STAMPS)/lab $(RUST_SOURCES) pyproject.toml
 	@$(INSTALL) --release
 	@touch $@
 
-# For a first look: some per cent slower than a release, in half of the time to build.
+# For a first look, which the linker does not optimise.
 $(STAMPS)/quick: $(STAMPS)/lab $(RUST_SOURCES) pyproject.toml
 	@{ $(call BUILT,extension); } \
 		|| { rm -f $(STAMPS)/extension && $(INSTALL) --profile quick-build; }

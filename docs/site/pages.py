@@ -21,7 +21,7 @@ SITE = DOCS / "site"
 PROJECT = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 """Pages beside docs/ that the site has, too."""
 
-# A block of code is matched first, and as a whole: what looks like a link there is none.
+# Blocks of code are matched first and as a whole, so that nothing in them is taken for a link.
 LINK = re.compile(r"^```.*?^```|\]\(([^)#\s:]+)(#[^)\s]*)?\)", re.MULTILINE | re.DOTALL)
 LANGUAGES = {".py": "python", ".rs": "rust", ".toml": "toml", ".proto": "proto", ".yml": "yaml"}
 ADAPTERS = ("requests", "httpx", "httpx2", "hyper", "dns", "otel")
