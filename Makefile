@@ -159,7 +159,8 @@ pictures: $(STAMPS)/site $(STAMPS)/module ## the pictures of README.md and of th
 changelog: $(STAMPS)/test ## move the fragments of changes/ to CHANGELOG.md, under the version of Cargo.toml
 	$(BIN)/towncrier build --yes --version "$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)"
 
-dist: $(STAMPS)/dist ## what people install, in dist/; TARGET=aarch64-unknown-linux-gnu: for another processor
+# The manual is made by the module.
+dist: $(STAMPS)/dist $(STAMPS)/module ## what people install, in dist/; TARGET=aarch64-unknown-linux-gnu: for another processor
 	@TARGET='$(TARGET)' .ci/dist
 
 pins: $(STAMPS)/bootstrap ## resolve requirements/*.in anew
