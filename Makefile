@@ -15,7 +15,7 @@ LENGTH ?= 1s
 REQUESTS ?= 50000
 ROWS ?= server-h1 server-h2c server-h3 engine-h1 engine-h2c engine-h3
 # Processes that share the tests in Python; most tests wait more than they compute.
-TEST_PROCESSES ?= 3
+TEST_PROCESSES ?= 4
 # Arguments for the commands: make race ARGS='https://example.org/ --blocks 20'
 ARGS ?=
 

@@ -1,11 +1,23 @@
-"""An experiment file to vary in tests: everything that a form can have, once."""
+"""An experiment file to vary in tests: all that a form can have, once; and those that ship."""
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
+from trilane.lab.experiment import places
 from trilane.lab.experiment.experiment import Experiment
-from trilane.lab.experiment.experiment_file import read
+from trilane.lab.experiment.experiment_file import files, read
+
+SHIPPED = files([places.shipped("experiments")])
+"""The files of the experiments that ship, by name."""
+# Each process collects all tests: they are parsed, and not checked, which takes four times as long.
+FORMS = [
+    (name, form)
+    for name, path in SHIPPED.items()
+    for form in tomllib.loads(path.read_text())["forms"]
+]
+"""Each of their forms, after its experiment's name."""
 
 TEXT = """\
 schema = "trilane.experiment/1"

@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats as scipy_stats
 
 from trilane.lab.analysis import familywise
 from trilane.lab.analysis.stats import Floats
@@ -27,7 +27,7 @@ def strength(column: Floats, signs: tuple[float, ...]) -> float:
     known = column[np.isfinite(column) & (column != 0)]
     flipped = known * np.array(signs)[np.isfinite(column) & (column != 0)]
     limit = 2 * np.median(np.abs(known))
-    return float(scipy_stats.ttest_1samp(np.clip(flipped, -limit, limit), 0).pvalue)
+    return float(scipy.stats.ttest_1samp(np.clip(flipped, -limit, limit), 0).pvalue)
 
 
 def closed(log_ratios: Floats, shares: Floats) -> list[float]:
@@ -62,7 +62,7 @@ def test_the_adjusted_p_is_that_of_testing_every_set_of_comparisons(seed: int) -
 def test_of_one_comparison_it_is_the_permutation_test_of_scipy() -> None:
     column = table(3, 9, 1, shift=0.0)[:, 0] + 0.012
     limit = 2 * np.median(np.abs(column))
-    expected = scipy_stats.permutation_test(
+    expected = scipy.stats.permutation_test(
         [np.clip(column, -limit, limit)],
         lambda values: float(values.mean()),
         permutation_type="samples",
@@ -81,7 +81,7 @@ def test_the_p_of_no_difference_is_that_of_both_one_sided_tests_of_all() -> None
     clipped = np.clip(both, -limits, limits)
 
     def strengths(signs: tuple[float, ...]) -> Floats:
-        told = scipy_stats.ttest_1samp(clipped * np.array(signs)[:, None], 0, alternative="greater")
+        told = scipy.stats.ttest_1samp(clipped * np.array(signs)[:, None], 0, alternative="greater")
         return np.asarray(told.pvalue, dtype=np.float64)
 
     flips = np.array([strengths(s) for s in itertools.product((1.0, -1.0), repeat=7)])

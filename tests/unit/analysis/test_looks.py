@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -18,18 +19,23 @@ from trilane.lab.experiment.form import Expect
 from trilane.lab.model.comparison import Comparison, Look, Ratio
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
-PLAN = looks.planned(30)
+
+
+@cache
+def plan() -> list[Look]:
+    """Of the race of `compared`; finding its bounds takes half a second, mostly of imports."""
+    return looks.planned(30)
 
 
 def compared(factors: dict[str, float], blocks: int, **changes: Any) -> Comparison:
     """A race of at most thirty blocks, of which so many were made."""
-    race = races.race(factors, blocks=30, looks=PLAN, **changes)
+    race = races.race(factors, blocks=30, looks=plan(), **changes)
     upto = [sample for sample in race.samples if sample.block < blocks]
-    return paired.compare(races.race(factors, blocks=30, looks=PLAN, **changes, samples=upto))
+    return paired.compare(races.race(factors, blocks=30, looks=plan(), **changes, samples=upto))
 
 
 def test_looks_lie_apart_and_the_last_is_after_all_blocks() -> None:
-    assert [look.blocks for look in PLAN] == [10, 14, 20, 30]
+    assert [look.blocks for look in plan()] == [10, 14, 20, 30]
     assert [look.blocks for look in looks.planned(40)] == [10, 14, 20, 27, 40]
     # So few blocks are looked at once, as if their number were fixed.
     assert looks.planned(12) == [Look(blocks=12, alpha=stats.ALPHA)]
@@ -75,16 +81,16 @@ def test_what_is_undecided_goes_on() -> None:
 
 def test_between_two_looks_the_one_to_come_judges_and_ends_nothing() -> None:
     made = compared(THREE, 17, interrupted=True)
-    assert (made.plan.ended_at, made.plan.level) == (None, 1 - PLAN[2].alpha)
+    assert (made.plan.ended_at, made.plan.level) == (None, 1 - plan()[2].alpha)
     assert str(looks.said(made)).startswith("not decided before the third of four looks, after 17")
 
 
 def test_an_arm_that_cannot_be_judged_does_not_keep_it_going() -> None:
-    race = races.race(THREE, blocks=30, looks=PLAN)
+    race = races.race(THREE, blocks=30, looks=plan())
     samples = [sample for sample in race.samples if sample.block < 10]
     lost = next(number for number, sample in enumerate(samples) if sample.arm == "h3")
     samples[lost] = structs.replace(samples[lost], run=None, problem="it died")
-    made = paired.compare(races.race(THREE, blocks=30, looks=PLAN, samples=samples))
+    made = paired.compare(races.race(THREE, blocks=30, looks=plan(), samples=samples))
     assert {row.finding for row in made.ranking.pairs} == {"higher", "invalid"}
     assert made.plan.ended_at == 1
     assert str(looks.said(made)).endswith(
@@ -97,7 +103,7 @@ def test_what_the_runs_do_not_tell_does_not_keep_it_going() -> None:
     made = compared(THREE, 10)
     untold = [Ratio(measure=row.measure, arm=row.arm, to=row.to) for row in made.ranking.pairs]
     ranking = structs.replace(made.ranking, pairs=untold)
-    assert looks.ended(PLAN, structs.replace(made, ranking=ranking)) == 1
+    assert looks.ended(plan(), structs.replace(made, ranking=ranking)) == 1
 
 
 def test_a_question_that_was_announced_is_decided_too() -> None:
@@ -107,14 +113,16 @@ def test_a_question_that_was_announced_is_decided_too() -> None:
     assert open_.announced[0].pairs[0].finding == "undecided"
     # Were all but the announced pair decided, it would still go on.
     ranking = structs.replace(open_.ranking, pairs=[])
-    assert looks.ended(PLAN, structs.replace(open_, ranking=ranking)) is None
+    assert looks.ended(plan(), structs.replace(open_, ranking=ranking)) is None
 
 
 def test_a_look_is_judged_by_its_share() -> None:
     fixed = paired.compare(races.race({"h1": 1.0, "h2": 1.04}, blocks=10, noise=0.02))
-    looked = paired.compare(races.race({"h1": 1.0, "h2": 1.04}, blocks=10, noise=0.02, looks=PLAN))
+    looked = paired.compare(
+        races.race({"h1": 1.0, "h2": 1.04}, blocks=10, noise=0.02, looks=plan())
+    )
     [before], [now] = fixed.ranking.pairs, looked.ranking.pairs
-    scale = stats.ALPHA / PLAN[0].alpha
+    scale = stats.ALPHA / plan()[0].alpha
     assert now.p == before.p
     assert now.p_holm == pytest.approx(min(1.0, (before.p_holm or 0) * scale))
     assert now.p_tost == pytest.approx(min(1.0, (before.p_tost or 0) * scale))
@@ -147,7 +155,7 @@ def test_one_look_is_told_in_the_singular() -> None:
 
 
 def test_what_is_planned_is_announced() -> None:
-    assert looks.announced(PLAN) == (
+    assert looks.announced(plan()) == (
         "ends once it is decided: looks after 10, 14, 20 and at most 30 blocks"
     )
     assert looks.announced(looks.planned(8)) == (

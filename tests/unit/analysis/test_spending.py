@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats as scipy_stats
+import scipy
 
 from research.comparisons import budgets
 from research.comparisons.noise import Noise
@@ -19,8 +19,8 @@ PLAN = looks.planned(30, budgets=True)
 
 def obrien_fleming(part: float) -> float:
     """Lan and DeMets' function like O'Brien and Fleming's, 2.5 % of one side."""
-    quantile = scipy_stats.norm.isf(spending.SIDE / 2)
-    return float(2 * scipy_stats.norm.sf(quantile / math.sqrt(part)))
+    quantile = scipy.stats.norm.isf(spending.SIDE / 2)
+    return float(2 * scipy.stats.norm.sf(quantile / math.sqrt(part)))
 
 
 def test_the_bounds_are_those_that_are_published() -> None:
@@ -37,7 +37,7 @@ def test_the_looks_spend_what_was_planned(blocks: list[int]) -> None:
     correlations = np.sqrt(np.minimum.outer(parts, parts) / np.maximum.outer(parts, parts))
     bounds = np.array(spending.bounds(blocks))
     for number in range(1, len(blocks) + 1):
-        kept = scipy_stats.multivariate_normal.cdf(
+        kept = scipy.stats.multivariate_normal.cdf(
             bounds[:number],
             cov=correlations[:number, :number],
             rng=np.random.default_rng(1),

@@ -7,9 +7,9 @@ from typing import get_args
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats as scipy_stats
 
 from trilane.lab.analysis import stats
 
@@ -41,7 +41,7 @@ def test_signed_rank_is_exact_for_the_smallest_samples() -> None:
 @given(st.lists(st.integers(-4, 4).filter(bool), min_size=1, max_size=8))
 def test_signed_rank_with_ties_equals_counting_all_sign_flips(values: list[int]) -> None:
     differences = floats(*values)
-    ranks = scipy_stats.rankdata(np.abs(differences))
+    ranks = scipy.stats.rankdata(np.abs(differences))
     seen = ranks[differences > 0].sum()
     flips = np.array(list(itertools.product((0, 1), repeat=len(ranks))))
     sums = flips @ ranks
@@ -56,7 +56,7 @@ def test_signed_rank_with_ties_equals_counting_all_sign_flips(values: list[int])
 def test_signed_rank_without_ties_is_that_of_scipy(count: int) -> None:
     differences = np.random.default_rng(count).normal(0.3, 1, count)
     for alternative in get_args(stats.Alternative):
-        expected = scipy_stats.wilcoxon(differences, alternative=alternative, method="exact")
+        expected = scipy.stats.wilcoxon(differences, alternative=alternative, method="exact")
         found = stats.signed_rank(differences, alternative)
         assert found == pytest.approx(expected.pvalue, rel=1e-9)
 

@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats as scipy_stats
 
 from trilane.lab.analysis import unpaired
 from trilane.lab.analysis.stats import Floats, Interval
@@ -40,7 +40,7 @@ def test_the_smallest_p_is_what_complete_separation_gives() -> None:
 
 def brute_force(a: Floats, b: Floats) -> float:
     """Permutation p of the rank sum with mid-ranks: twice the smaller tail."""
-    ranks = scipy_stats.rankdata(np.concatenate([a, b]))
+    ranks = scipy.stats.rankdata(np.concatenate([a, b]))
     seen = ranks[len(a) :].sum()
     sums = np.array([sum(chosen) for chosen in itertools.combinations(ranks, len(b))])
     tails = np.mean(sums >= seen - 1e-9), np.mean(sums <= seen + 1e-9)

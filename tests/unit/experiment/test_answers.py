@@ -11,14 +11,14 @@ from typing import TypeAlias, cast
 
 import pytest
 
-from synthetic.experiments import sample
+from synthetic.experiments import FORMS, SHIPPED, sample
 from synthetic.records import run
 from trilane.lab import Answer, BadExperiment, Experiment
 from trilane.lab.analysis import findings
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.paired import Observed
 from trilane.lab.blocks import shuffled
-from trilane.lab.experiment import experiment_file, places
+from trilane.lab.experiment import experiment_file
 from trilane.lab.experiment.form import Form
 from trilane.lab.experiment.workload import ArmSpec
 from trilane.lab.model.answer import MOST_WORDS
@@ -31,8 +31,6 @@ from trilane.lab.model.sample import Sample
 Numbers: TypeAlias = Callable[[int, int], float]
 """Of the arm with this number in the form, in a block."""
 
-FILES = experiment_file.files([places.shipped("experiments")])
-FORMS = [(name, form) for name, path in FILES.items() for form in experiment_file.read(path).forms]
 # They ask what each arm is beside all others, or beside the one that everybody knows: what is
 # compared besides is a side question.
 MOST = 3
@@ -137,7 +135,7 @@ def few(form: Form) -> Form:
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_the_headline_answers_the_question_of_the_form(name: str, form: str) -> None:
-    experiment = experiment_file.read(FILES[name])
+    experiment = experiment_file.read(SHIPPED[name])
     made = experiment.forms[form]
     assert made.quickened().answer == made.answer
     if made.answer is None:
@@ -179,7 +177,7 @@ WAYS: dict[str, Numbers] = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_a_headline_has_at_most_twenty_words(name: str, form: str, way: str) -> None:
-    experiment = experiment_file.read(FILES[name])
+    experiment = experiment_file.read(SHIPPED[name])
     said = judged(experiment, at_two_values(experiment.forms[form]), WAYS[way]).said
     assert 3 <= len(said.headline.split()) <= MOST_WORDS, said.headline
     # Two equal arms have no cause.
@@ -194,7 +192,7 @@ def at_two_values(form: Form) -> Form:
 
 
 def first_request(numbers: Numbers) -> str:
-    experiment = experiment_file.read(FILES["first-request"])
+    experiment = experiment_file.read(SHIPPED["first-request"])
     return judged(experiment, experiment.forms["published"], numbers).verdict
 
 
@@ -244,7 +242,7 @@ def test_an_answer_that_nothing_can_give_is_refused(tmp_path: Path, answer: str,
     ],
 )
 def test_the_answer_over_networks_is_one_of_the_maps(answer: Answer, said: str) -> None:
-    matrix = experiment_file.read(FILES["network-matrix"])
+    matrix = experiment_file.read(SHIPPED["network-matrix"])
     form = dataclasses.replace(matrix.forms["small"], answer=answer)
     with pytest.raises(BadExperiment, match=said):
         dataclasses.replace(matrix, forms={"small": form})

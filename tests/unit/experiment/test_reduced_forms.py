@@ -8,14 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from synthetic.experiments import sample
+from synthetic.experiments import FORMS, SHIPPED, sample
 from trilane.lab import BadExperiment, Expect, Experiment, Quick
 from trilane.lab.asked import Wanted, chosen, order
-from trilane.lab.experiment import experiment_file, places
+from trilane.lab.experiment import experiment_file
 from trilane.lab.experiment.form import Form
-
-FILES = experiment_file.files([places.shipped("experiments")])
-FORMS = [(name, form) for name, path in FILES.items() for form in experiment_file.read(path).forms]
 
 
 def reduced(experiment: Experiment, form: str, quick: bool, arms: Sequence[str]) -> Form:
@@ -38,7 +35,7 @@ def choices(form: Form) -> Iterator[tuple[str, ...]]:
 @pytest.mark.parametrize("quick", [False, True], ids=["whole", "quick"])
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_every_choice_of_arms_is_an_experiment(name: str, form: str, quick: bool) -> None:
-    experiment = experiment_file.read(FILES[name])
+    experiment = experiment_file.read(SHIPPED[name])
     for arms in choices(experiment.forms[form]):
         made = reduced(experiment, form, quick, arms)
         assert arms == () or [arm.name for arm in made.arms] == list(arms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from trilane.lab.experiment import networks
@@ -88,10 +88,11 @@ def _form(form: Form, key: Key) -> None:
     if form.sweep is not None:
         _on_networks(form, form.sweep, (*key, "sweep", "values"))
         _crossings(form, form.sweep, (*key, "sweep", "crossings"))
-    _compared(form, (*key, "pairs"))
-    _by_factor(form, (*key, "compare"))
+    points = [point for _, point in form.points()]
+    _compared(form, points, (*key, "pairs"))
+    _by_factor(form, points, (*key, "compare"))
     if form.answer is not None:
-        _answer(form, form.answer, (*key, "answer"))
+        _answer(form, points, form.answer, (*key, "answer"))
     _claims(form, key)
     _quick(form, (*key, "quick"))
 
@@ -229,32 +230,32 @@ def _crossings(form: Form, sweep: Sweep, key: Key) -> None:
             )
 
 
-def _compared(form: Form, key: Key) -> None:
+def _compared(form: Form, points: Sequence[Form], key: Key) -> None:
     for index, pair in enumerate(form.pairs):
-        _meeting(form, pair, (*key, index))
+        _meeting(form, points, pair, (*key, index))
         if pair in form.pairs[:index]:
             raise BadExperiment("is there already", (*key, index))
 
 
-def _meeting(form: Form, pair: tuple[str, str], key: Key) -> None:
+def _meeting(form: Form, points: Sequence[Form], pair: tuple[str, str], key: Key) -> None:
     """Refuse two arms that cannot be compared with each other."""
     names = [arm.name for arm in form.arms]
     for place, name in enumerate(pair):
         _known(name, names, (*key, place))
     if pair[0] == pair[1]:
         raise BadExperiment("an arm is compared with itself", key)
-    points = [{arm.name for arm in point.arms} for _, point in form.points()]
-    if not any(there.issuperset(pair) for there in points):
+    there = ({arm.name for arm in point.arms} for point in points)
+    if not any(arms.issuperset(pair) for arms in there):
         raise BadExperiment("there is no value of the sweep at which both run", key)
 
 
-def _answer(form: Form, answer: Answer, key: Key) -> None:
+def _answer(form: Form, points: Sequence[Form], answer: Answer, key: Key) -> None:
     if (answer.compare is None) is (answer.measure is None):
         raise BadExperiment("takes one of compare and measure", key)
     part = "compare" if answer.measure is None else "measure"
     of_networks = form.sweep is not None and form.sweep.key == "network"
     if answer.pair is not None:
-        _meeting(form, answer.pair, (*key, part))
+        _meeting(form, points, answer.pair, (*key, part))
         if of_networks and form.pairs and answer.pair not in form.named_pairs():
             raise BadExperiment("is not among the pairs of the form: add it", (*key, part))
         return
@@ -268,7 +269,7 @@ def _answer(form: Form, answer: Answer, key: Key) -> None:
         raise BadExperiment(problem, (*key, part))
 
 
-def _by_factor(form: Form, key: Key) -> None:
+def _by_factor(form: Form, points: Sequence[Form], key: Key) -> None:
     for index, text in enumerate(form.compare):
         where = (*key, index)
         try:
@@ -277,7 +278,7 @@ def _by_factor(form: Form, key: Key) -> None:
             raise BadExperiment(str(error), where) from None
         if text in form.compare[:index]:
             raise BadExperiment(f"{text!r} is there already", where)
-        if not any(asked.pairs(point.arms, point.baseline) for _, point in form.points()):
+        if not any(asked.pairs(point.arms, point.baseline) for point in points):
             varied = " and ".join(asked.varied)
             raise BadExperiment(
                 f"no two arms differ in {varied} alone: leave it out, or add an arm that does",
