@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # Handed to Rust unchanged, before anything heavy is imported: `trilane load` starts at once.
 NATIVE = frozenset({"gateway", "load", "network", "serve"})
+_VERSION = (["--version"], ["-V"])
 
 
 # Of the extra `trilane[cli]`, which `trilane[lab]` has in it.
@@ -82,7 +83,7 @@ def main() -> int:
     arguments = sys.argv[1:]
     if _is_spread(arguments) and not {"-h", "--help"} & set(arguments):
         return _spread(arguments[1:])
-    if arguments and arguments[0] in NATIVE:
+    if arguments in _VERSION or (arguments and arguments[0] in NATIVE):
         from trilane import _core
 
         return _core.main(["trilane", *arguments], Pages())

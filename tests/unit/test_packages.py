@@ -10,6 +10,7 @@ from importlib.metadata import packages_distributions
 
 import pytest
 
+import trilane
 from repository import ROOT
 from trilane import __main__ as entry
 from trilane.cli import app, packages
@@ -81,6 +82,17 @@ def test_without_packages_of_the_commands_one_says_how_to_get_them(
     )
     with pytest.raises(ValueError, match=r"^it needs rich, typer: type: pip install"):
         entry.Pages().check(ROOT / "page.html")
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_the_version_is_told_without_packages(
+    flag: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    monkeypatch.setattr(sys, "argv", ["trilane", flag])
+    assert entry.main() == 0
+    told = f"trilane {trilane.__version__} ({trilane.revision}, {trilane.build_profile})"
+    assert capfd.readouterr().out == f"{told}\n"
 
 
 def test_the_extra_of_the_commands_is_what_they_need() -> None:

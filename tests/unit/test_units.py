@@ -11,6 +11,15 @@ from trilane import quantity
 from trilane.cli import units
 
 
+def test_what_may_be_several_has_commas() -> None:
+    assert units.listed(["p99>1.1, rate<0.9", "h2:cpu>+5%,"]) == [
+        "p99>1.1",
+        "rate<0.9",
+        "h2:cpu>+5%",
+    ]
+    assert units.listed(None) == []
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [("2s", 2), ("2", 2), ("500ms", 0.5), ("1.5m", 90), ("250us", 0.00025), ("1h", 3600)],

@@ -281,7 +281,7 @@ pub(crate) struct LoadArgs {
 
     /// Exit with 3 when the condition holds: 'p99>10ms', 'rate<1000', 'failed>0', 'error_rate>1%'; of messages of
     /// gRPC streams and WebSockets: 'received_rate<1000' (a second), 'sent_rate<1000', 'message_p99>10ms'
-    #[arg(long, value_name = "EXPR", value_parser = Gate::parse, help_heading = RESULT)]
+    #[arg(long, value_name = "EXPR,…", value_delimiter = ',', value_parser = Gate::parse, help_heading = RESULT)]
     fail_if: Vec<Gate>,
     /// Find the highest rate at which all of it holds, by runs of -d (5s) each, and its interval: such as
     /// 'p99<10ms, error_rate<0.1%'; -R is where the search begins

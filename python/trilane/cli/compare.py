@@ -63,7 +63,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
     ] = None,
     fail_if: Annotated[
         list[str] | None,
-        typer.Option(metavar="EXPR", help="Exit with 3 when B breaches this (repeatable)."),
+        typer.Option(metavar="EXPR,…", help="Exit with 3 when B breaches one of these."),
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Compare although the workloads differ.")
@@ -80,7 +80,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
     from trilane.lab.storage.runs import BadRun
 
     try:
-        parsed = list(dict.fromkeys(gates.parse(text) for text in fail_if or ()))
+        parsed = list(dict.fromkeys(gates.parse(text) for text in units.listed(fail_if)))
     except gates.BadGate as error:
         raise Usage(str(error)) from error
     wanted = compare_runs.Wanted(

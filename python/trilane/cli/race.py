@@ -122,7 +122,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     ] = None,
     fail_if: Annotated[
         list[str] | None,
-        typer.Option(metavar="EXPR", help="Exit with 3 when the race breaches this (repeatable)."),
+        typer.Option(metavar="EXPR,…", help="Exit with 3 when the race breaches one of these."),
     ] = None,
     margin: options.Margin = "5%",
     seed: options.Seed = None,
@@ -271,7 +271,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         congestion_control=congestion_control,
         network=network,
         pairs=pair or (),
-        fail_if=fail_if or (),
+        fail_if=units.listed(fail_if),
         load=flags,
         grpc=grpc,
     )
@@ -319,7 +319,7 @@ def _goals(text: str) -> list[str]:
     """What a search has to keep, each as it was typed."""
     from trilane import _core
 
-    goals = [goal.strip() for goal in text.split(",") if goal.strip()]
+    goals = units.listed([text])
     try:
         _core.check_goals(goals)
     except ValueError as error:

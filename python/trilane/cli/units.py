@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from trilane import quantity
@@ -23,6 +23,12 @@ class Usage(Exception):
         """`hint` is the command that helps on; None for the help of this one."""
         self.hint = hint
         super().__init__(message)
+
+
+def listed(texts: Iterable[str] | None) -> list[str]:
+    """Each part of an option that may have several, such as `p99>1.1, rate<0.9`, as typed."""
+    parts = (part.strip() for text in texts or () for part in text.split(","))
+    return [part for part in parts if part]
 
 
 def duration(flag: str, text: str, *, zero: bool = False) -> float:

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use trilane_engine::Gate;
+
 use super::command::planned;
 use crate::{FAILED, USAGE, code_of, load_of};
 
@@ -79,6 +81,7 @@ fn flags_are_those_of_the_help_and_their_values_are_numbers_times_and_names() {
             ("--h3", "https"),
             ("--fail-if p99", "--fail-if"),
             ("--fail-if speed>1", "--fail-if"),
+            ("--fail-if failed>0,p99", "--fail-if"),
             ("--format xml", "json"),
             ("--connect-to nowhere", "--connect-to"),
             ("--connect-parallel 0", "type --connect-parallel 8"),
@@ -127,6 +130,14 @@ fn flags_are_those_of_the_help_and_their_values_are_numbers_times_and_names() {
     ] {
         assert_eq!(refused(&[alias, &[PLAIN]].concat()), None, "{alias:?}");
     }
+}
+
+#[test]
+fn an_option_with_several_thresholds_has_commas_between_them() {
+    let words = ["--fail-if", "p99>10ms, rate<1k", "--fail-if", "failed>0", PLAIN];
+    let arguments = load_of(words.map(str::to_owned).to_vec()).unwrap();
+    let read: Vec<_> = arguments.fail_if.iter().map(Gate::spaced).collect();
+    assert_eq!(read, ["p99 > 10 ms", "rate < 1,000 requests/s", "failed > 0"]);
 }
 
 #[test]

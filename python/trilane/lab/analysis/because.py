@@ -6,7 +6,7 @@ family, and which go the same way as what they explain. So two equal arms have n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from trilane.lab.analysis import verdict
 from trilane.lab.analysis.headline import multiple, names, quantity
@@ -17,6 +17,12 @@ MOST = 3
 _PAYLOAD = ("wire_bytes_per_request", "bytes_per_request")
 # System calls for a request below which at least two requests have been in one.
 _SHARED = 0.5
+_FULL = {
+    "server": "the server's CPU",
+    "client": "this client's CPU",
+    "client+server": "the CPU of both ends",
+    "waiting": "neither end's CPU",
+}
 _FASTER = frozenset({"requests_per_s", "elapsed_s", "total_s", "mean_s", "p50"})
 
 
@@ -29,6 +35,16 @@ def because(comparison: Comparison, row: Ratio | None) -> list[str]:
     pair = arms[ahead.arm], arms[ahead.to]
     told = _Pair(comparison, names(comparison.arms), *pair)
     return [*told.limit(), *told.calls(), *told.network()][:MOST]
+
+
+def over_points(points: Sequence[tuple[str, Comparison]]) -> list[str]:
+    """Over a sweep: the first sentence of its first and of its last point that has one."""
+    told = [
+        f"{at[:1].upper()}{at[1:]}{first[:1].lower()}{first[1:]}"
+        for at, made in points
+        for first in made.said.because[:1]
+    ]
+    return told if len(told) < 2 else [told[0], told[-1]]
 
 
 class _Pair:
@@ -45,8 +61,9 @@ class _Pair:
         self._ahead, self._behind = ahead, behind
 
     def limit(self) -> Iterator[str]:
-        """Which end both arms filled, and what a request cost it."""
-        bounds = {self._ahead.load.bound, self._behind.load.bound}
+        """Which end both arms filled, and what a request cost it; else what each of them filled."""
+        ahead, behind = self._ahead.load.bound, self._behind.load.bound
+        bounds = {ahead, behind}
         for end, words, measure in (
             ("server", "The server's CPU was the limit", SERVER_CPU),
             ("client", "This client's CPU was the limit", CLIENT_CPU),
@@ -55,6 +72,9 @@ class _Pair:
             cost = self._costs(measure)
             if both and cost:
                 yield f"{words}: a request costs it {cost}."
+        if ahead != behind and bounds <= _FULL.keys():
+            one, other = (self._called[arm.name] for arm in self._arms)
+            yield f"The limit was {_FULL[ahead]} with {one} and {_FULL[behind]} with {other}."
 
     def calls(self) -> Iterator[str]:
         """System calls, where one of the ends was the limit."""

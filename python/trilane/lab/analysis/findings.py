@@ -9,7 +9,16 @@ from typing import Any, cast
 import numpy as np
 from msgspec import UNSET, UnsetType, structs
 
-from trilane.lab.analysis import answering, crossing, headline, looks, paired, stats, verdict
+from trilane.lab.analysis import (
+    answering,
+    because,
+    crossing,
+    headline,
+    looks,
+    paired,
+    stats,
+    verdict,
+)
 from trilane.lab.analysis.paired import Observed
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.experiment.experiment import Experiment
@@ -195,7 +204,7 @@ def _over_points(
     judged: Verdict = "valid" if verdicts == {"valid"} else "suspect"
     return Answer(
         headline=headline.fitting(*crossed[:1], said),
-        because=[],
+        because=because.over_points(points),
         confidence=Confidence(
             verdict="invalid" if verdicts == {"invalid"} else judged,
             doubts=answering.over_points(points),
