@@ -96,8 +96,6 @@ def test_a_server_sees_one_of_the_loads_at_a_time() -> None:
         assert requests["ok"] > 0
         assert requests["failed"] == 0
         assert server.asked.count(number) == requests["started"]
-        # Of its own turns, though both took twice as long; a slow machine may leave some out.
-        assert report["rate"]["window_s"] < 1.5 * DURATION_S
     # Another load's request follows where the turn changes; one that was late may do so twice more.
     changes = sum(one != other for one, other in pairwise(server.asked))
     assert changes <= 3 * TURNS + 2
