@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from peers.running import Peers
 
-SHORT = ["--h1", "-c", "2", "-d", "500ms", "--warmup", "50ms"]
+# A number, as on a busy machine a time may pass without a response.
+SHORT = ["--h1", "-c", "2", "-n", "2000", "--warmup", "0s"]
 
 
 def whole(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -40,7 +41,9 @@ def lines(text: str) -> list[str]:
 
 def test_the_page_comes_beside_what_is_printed(peers: Peers, tmp_path: Path) -> None:
     page = tmp_path / "run.html"
-    asked = [*SHORT, peers["embedded"].url("h1")]
+    # At a rate: what is drawn over time takes more than half a second, however fast the server is.
+    paced = ["--h1", "-c", "2", "-R", "100", "-n", "100", "--warmup", "0s"]
+    asked = [*paced, peers["embedded"].url("h1")]
     done = whole("--html", str(page), "--format", "json", *asked)
     assert done.returncode in {0, 4}, done
     assert f"report: {page}" in done.stderr

@@ -301,7 +301,8 @@ def test_an_unfinished_block_is_left_out() -> None:
 
 def test_nothing_measured_is_nothing_claimed() -> None:
     made = paired.compare(dataclasses.replace(races.race(THREE), samples=[]))
-    assert made.verdict == "No answer: no block was completed."
+    assert made.verdict == "Invalid. No answer: no block was completed."
+    assert made.said.confidence.verdict == "invalid"
     assert {row.finding for row in made.ratios} == {"undecided"}
 
 

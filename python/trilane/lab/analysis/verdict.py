@@ -123,6 +123,8 @@ def validity(
                 advice="type the same command to go on",
             )
         )
+    elif plan.blocks_done == 0 and not any(reason.verdict == "invalid" for reason in reasons):
+        reasons.append(Reason(code="no_result", verdict="invalid", text="no block was completed"))
     return Validity.of(reasons)
 
 
