@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # Handed to Rust unchanged, before anything heavy is imported: `trilane load` starts at once.
 NATIVE = frozenset({"gateway", "load", "network", "serve"})
+# Told by Rust, too: Python's needs packages that may be missing.
 _VERSION = (["--version"], ["-V"])
 
 

@@ -12,10 +12,11 @@ from trilane.cli import units
 
 
 def test_what_may_be_several_has_commas() -> None:
-    assert units.listed(["p99>1.1, rate<0.9", "h2:cpu>+5%,"]) == [
+    assert units.listed(["p99>1.1, rate<0.9", "h2:cpu>+5%", ""]) == [
         "p99>1.1",
         "rate<0.9",
         "h2:cpu>+5%",
+        "",
     ]
     assert units.listed(None) == []
 

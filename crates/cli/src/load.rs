@@ -279,7 +279,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "JSON", value_parser = values::turns, hide = true)]
     in_turn: Option<Turns>,
 
-    /// Exit with 3 when the condition holds: 'p99>10ms', 'rate<1000', 'failed>0', 'error_rate>1%'; of messages of
+    /// Exit with 3 when one of them holds: 'p99>10ms', 'rate<1000', 'failed>0', 'error_rate>1%'; of messages of
     /// gRPC streams and WebSockets: 'received_rate<1000' (a second), 'sent_rate<1000', 'message_p99>10ms'
     #[arg(long, value_name = "EXPR,…", value_delimiter = ',', value_parser = Gate::parse, help_heading = RESULT)]
     fail_if: Vec<Gate>,

@@ -26,9 +26,11 @@ class Usage(Exception):
 
 
 def listed(texts: Iterable[str] | None) -> list[str]:
-    """Each part of an option that may have several, such as `p99>1.1, rate<0.9`, as typed."""
-    parts = (part.strip() for text in texts or () for part in text.split(","))
-    return [part for part in parts if part]
+    """Each part of an option that may have several, such as `p99>1.1, rate<0.9`, as typed.
+
+    An empty one stays, for whoever reads the parts to refuse: a gate must not vanish.
+    """
+    return [part.strip() for text in texts or () for part in text.split(",")]
 
 
 def duration(flag: str, text: str, *, zero: bool = False) -> float:

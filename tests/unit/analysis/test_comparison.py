@@ -195,24 +195,6 @@ def test_why_is_told_where_the_numbers_carry_it() -> None:
     assert paired.compare(same).said.because == []
 
 
-def test_different_limits_are_told() -> None:
-    def busy(made: Observed, shares: Mapping[str, float]) -> Observed:
-        samples = [
-            structs.replace(sample, server=records.server(5.0, busy=shares[sample.arm]))
-            for sample in made.samples
-        ]
-        return dataclasses.replace(made, samples=samples)
-
-    race = races.race({"h1": 1.0, "h2": 2.0})
-    assert paired.compare(busy(race, {"h1": 0.97, "h2": 0.5})).said.because == [
-        "The limit was neither end's CPU with HTTP/2 and the server's CPU with HTTP/1.1."
-    ]
-    assert paired.compare(busy(race, {"h1": 0.5, "h2": 0.5})).said.because == []
-    # Of two equal arms none has a cause.
-    same = races.race({"h1": 1.0, "h2": 1.0})
-    assert paired.compare(busy(same, {"h1": 0.97, "h2": 0.5})).said.because == []
-
-
 def test_system_calls_that_requests_share_are_told() -> None:
     race = races.race({"h1": 1.0, "h2": 2.0})
     race = dataclasses.replace(race, measures=(*race.measures, BY_NAME["syscalls_per_request"]))

@@ -17,12 +17,6 @@ MOST = 3
 _PAYLOAD = ("wire_bytes_per_request", "bytes_per_request")
 # System calls for a request below which at least two requests have been in one.
 _SHARED = 0.5
-_FULL = {
-    "server": "the server's CPU",
-    "client": "this client's CPU",
-    "client+server": "the CPU of both ends",
-    "waiting": "neither end's CPU",
-}
 _FASTER = frozenset({"requests_per_s", "elapsed_s", "total_s", "mean_s", "p50"})
 
 
@@ -61,9 +55,8 @@ class _Pair:
         self._ahead, self._behind = ahead, behind
 
     def limit(self) -> Iterator[str]:
-        """Which end both arms filled, and what a request cost it; else what each of them filled."""
-        ahead, behind = self._ahead.load.bound, self._behind.load.bound
-        bounds = {ahead, behind}
+        """Which end both arms filled, and what a request cost it."""
+        bounds = {self._ahead.load.bound, self._behind.load.bound}
         for end, words, measure in (
             ("server", "The server's CPU was the limit", SERVER_CPU),
             ("client", "This client's CPU was the limit", CLIENT_CPU),
@@ -72,9 +65,6 @@ class _Pair:
             cost = self._costs(measure)
             if both and cost:
                 yield f"{words}: a request costs it {cost}."
-        if ahead != behind and bounds <= _FULL.keys():
-            one, other = (self._called[arm.name] for arm in self._arms)
-            yield f"The limit was {_FULL[ahead]} with {one} and {_FULL[behind]} with {other}."
 
     def calls(self) -> Iterator[str]:
         """System calls, where one of the ends was the limit."""
