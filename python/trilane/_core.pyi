@@ -118,7 +118,7 @@ def check_goals(goals: Sequence[str]) -> None:
     """Check what `--search` is to keep, such as `p99<10ms`.
 
     Raises:
-        ValueError: one of them is nothing that a search can keep, or there is none.
+        ValueError: one of them is nothing that a search can keep.
     """
 
 def network_rtt(network: str) -> float:
