@@ -6,16 +6,15 @@ import re
 import subprocess
 
 import pytest
-import typer
 
 from repository import native
 from trilane.__main__ import NATIVE
-from trilane.cli.app import app
+from trilane.cli.app import commands
 
 from .loading import load_text
 
 URL = "http://127.0.0.1:9/hello"
-_OF_PYTHON = sorted(set(typer.main.get_command(app).commands) - NATIVE - {"completions"})  # type: ignore[attr-defined]
+_OF_PYTHON = sorted(set(commands().commands) - NATIVE - {"completions"})
 
 # What else is wrong use, and what is said of it, `crates/cli/src/load/tests.rs` shows.
 WRONG = [

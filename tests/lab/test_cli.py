@@ -15,10 +15,9 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import pytest
-import typer
 from jsonschema import Draft202012Validator
 
 from hangups import hangups
@@ -28,9 +27,6 @@ from peers.running import Peers
 from trilane import __version__, _core
 from trilane.cli import app, manual
 from trilane.lab.processes import proc
-
-if TYPE_CHECKING:
-    from typer.core import TyperGroup
 
 QUICK = ("--blocks", "1", "-d", "100ms", "--warmup", "0s", "--seed", "1", "--in-flight", "8")
 
@@ -94,7 +90,7 @@ def test_version_names_the_build() -> None:
         (["race", "--fail-if", "p99"], "MEASURE>LIMIT"),
         (["race", "--pair", "h2"], "--pair takes two arms"),
         (["race", "--search", "p99"], "there is no < or >: type for example --search 'p99<10ms"),
-        (["race", "--search", ","], "--search ,: \"\": there is no < or >: type for example"),
+        (["race", "--search", ","], '--search ,: "": there is no < or >: type for example'),
         (["race", "--search", "p99<1s", "--fail-if", "p99>1.1"], "measures capacity_per_s alone"),
         (["race", "http://127.0.0.1:9/", "-H", "no colon"], "write 'Name: value'"),
     ],
@@ -347,10 +343,9 @@ def test_a_signal_inside_python_reaches_a_load(number: signal.Signals) -> None:
 
 
 def test_the_manual_holds_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    group = cast("TyperGroup", typer.main.get_command(app.app))
     there = {
         f"{name} {below}".strip()
-        for name, command in group.commands.items()
+        for name, command in app.commands().commands.items()
         for below in getattr(command, "commands", [""])
     }
     # Those of `network` are known to Rust alone.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tomllib
 from pathlib import Path
 
@@ -126,6 +127,12 @@ arms = ["plain", "httpx-h2-serial"]
 network = "rtt=5ms"
 repeat = 1
 """
+
+
+@functools.cache
+def shipped(name: str) -> Experiment:
+    """One that ships, by name."""
+    return read(SHIPPED[name])
 
 
 def written(folder: Path, text: str = TEXT) -> Path:

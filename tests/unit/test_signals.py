@@ -38,7 +38,7 @@ def test_what_a_signal_began_is_not_ended_by_the_same_signal(
             done.append("servers stopped, result told")
         return 130
 
-    monkeypatch.setattr(app, "app", command)
+    monkeypatch.setattr(app, "commands", lambda: command)
     assert app.run(["race"]) == 130
     assert done == ["servers stopped, result told"]
 
@@ -50,7 +50,7 @@ def test_a_command_that_ends_without_a_result_says_so(
         signal.raise_signal(signal.SIGTERM)
         return 0
 
-    monkeypatch.setattr(app, "app", command)
+    monkeypatch.setattr(app, "commands", lambda: command)
     assert app.run(["race"]) == 130
     said = "trilane: error: interrupted\n"
     assert capsys.readouterr().err == said
@@ -61,7 +61,7 @@ def test_what_nohup_started_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
         signal.raise_signal(signal.SIGHUP)
         return 0
 
-    monkeypatch.setattr(app, "app", command)
+    monkeypatch.setattr(app, "commands", lambda: command)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     assert app.run(["race"]) == 0
 

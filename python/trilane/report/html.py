@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,6 +71,7 @@ def fragment(lab: LabResult) -> str:
     )
 
 
+@functools.cache
 def _environment() -> jinja2.Environment:
     environment = templates("trilane.report")
     environment.globals.update(

@@ -11,14 +11,13 @@ from typing import TypeAlias, cast
 
 import pytest
 
-from synthetic.experiments import FORMS, SHIPPED, sample
+from synthetic.experiments import FORMS, sample, shipped
 from synthetic.records import run
 from trilane.lab import Answer, BadExperiment, Experiment
 from trilane.lab.analysis import findings
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.paired import Observed
 from trilane.lab.blocks import shuffled
-from trilane.lab.experiment import experiment_file
 from trilane.lab.experiment.form import Form
 from trilane.lab.experiment.workload import ArmSpec
 from trilane.lab.model.answer import MOST_WORDS
@@ -135,7 +134,7 @@ def few(form: Form) -> Form:
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_the_headline_answers_the_question_of_the_form(name: str, form: str) -> None:
-    experiment = experiment_file.read(SHIPPED[name])
+    experiment = shipped(name)
     made = experiment.forms[form]
     assert made.quickened().answer == made.answer
     if made.answer is None:
@@ -177,7 +176,7 @@ WAYS: dict[str, Numbers] = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_a_headline_has_at_most_twenty_words(name: str, form: str, way: str) -> None:
-    experiment = experiment_file.read(SHIPPED[name])
+    experiment = shipped(name)
     said = judged(experiment, at_two_values(experiment.forms[form]), WAYS[way]).said
     assert 3 <= len(said.headline.split()) <= MOST_WORDS, said.headline
     # Two equal arms have no cause.
@@ -192,7 +191,7 @@ def at_two_values(form: Form) -> Form:
 
 
 def first_request(numbers: Numbers) -> str:
-    experiment = experiment_file.read(SHIPPED["first-request"])
+    experiment = shipped("first-request")
     return judged(experiment, experiment.forms["published"], numbers).verdict
 
 
@@ -242,7 +241,7 @@ def test_an_answer_that_nothing_can_give_is_refused(tmp_path: Path, answer: str,
     ],
 )
 def test_the_answer_over_networks_is_one_of_the_maps(answer: Answer, said: str) -> None:
-    matrix = experiment_file.read(SHIPPED["network-matrix"])
+    matrix = shipped("network-matrix")
     form = dataclasses.replace(matrix.forms["small"], answer=answer)
     with pytest.raises(BadExperiment, match=said):
         dataclasses.replace(matrix, forms={"small": form})

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from synthetic.experiments import FORMS, SHIPPED, sample
+from synthetic.experiments import FORMS, sample, shipped
 from trilane.lab import BadExperiment, Expect, Experiment, Quick
 from trilane.lab.asked import Wanted, chosen, order
-from trilane.lab.experiment import experiment_file
 from trilane.lab.experiment.form import Form
 
 
@@ -35,7 +34,7 @@ def choices(form: Form) -> Iterator[tuple[str, ...]]:
 @pytest.mark.parametrize("quick", [False, True], ids=["whole", "quick"])
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_every_choice_of_arms_is_an_experiment(name: str, form: str, quick: bool) -> None:
-    experiment = experiment_file.read(SHIPPED[name])
+    experiment = shipped(name)
     for arms in choices(experiment.forms[form]):
         made = reduced(experiment, form, quick, arms)
         assert arms == () or [arm.name for arm in made.arms] == list(arms)
