@@ -113,7 +113,7 @@ def _tell(
     if result.interrupted:
         sys.stderr.write("to go on, type the same command again\n")
     else:
-        for row in result.expect:
+        for row in labels.expected(result):
             what = labels.ratio_label(result, row)
             if row.ratio is None:
                 sys.stderr.write(f"{command}: breached, as nothing was measured for it: {what}\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from trilane.lab.model.comparison import BUILD, Finding
@@ -89,12 +90,21 @@ def gates(lab: LabResult) -> list[Gate]:
             gate_word(row),
             "bad" if row.breached else "good" if row.met else "",
         )
-        for row in lab.expect
+        for row in expected(lab)
     ]
+
+
+def expected(lab: LabResult) -> list[ExpectedRatio]:
+    """The gates, those of a race as they were typed: of each version to the baseline."""
+    if lab.experiment.form is not None or not lab.points:
+        return lab.expect
+    return [row.against(lab.points[0].comparison.baseline) for row in lab.expect]
 
 
 def promised(row: ExpectedRatio) -> str:
     """The ratios that a gate allows: `≤ 1.05×`."""
+    if math.isinf(row.high):
+        return f"≥ {formatting.times(row.low)}×"
     high = f"{formatting.times(row.high)}×"
     return f"{formatting.times(row.low)}–{high}" if row.low else f"≤ {high}"
 

@@ -14,7 +14,7 @@ from synthetic import labs, races
 from synthetic.records import altered
 from trilane.lab.analysis import paired
 from trilane.lab.model.comparison import Finding
-from trilane.lab.model.lab import LabResult
+from trilane.lab.model.lab import ExpectedRatio, LabResult
 from trilane.report import charts, images, labels, tables
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -152,3 +152,25 @@ def test_the_version_of_our_engine_is_no_part_of_what_it_loads() -> None:
     assert "| HTTP/2 0.1.0 |" not in ours
     theirs = tables.markdown(LabResult.of_race(altered(made, told | {"arms.1.client": "oha"})))
     assert "| HTTP/2 0.1.0 |" in theirs
+
+
+def test_a_gate_of_a_race_stands_as_it_was_typed_in_an_experiment_as_it_is_kept() -> None:
+    # `h2:rate<1.25`: that a rate may not fall is kept of the other arm, as what may not rise.
+    typed = ExpectedRatio(
+        measure="requests_per_s",
+        arm="h1",
+        to="h2",
+        at=None,
+        low=0.0,
+        high=0.8,
+        ratio=0.625,
+        interval=(0.5, 0.64),
+        met=True,
+    )
+    made = altered(race(), {"expect": [typed]})
+    (gate,) = labels.gates(made)
+    assert gate.label == "requests/s: HTTP/2 ÷ HTTP/1.1"
+    assert (gate.range, gate.here) == ("≥ 1.25×", "1.60× (1.56–2.00)")
+    (kept,) = labels.gates(altered(made, {"experiment.form": "fair"}))
+    assert kept.label == "requests/s: HTTP/1.1 ÷ HTTP/2"
+    assert (kept.range, kept.here) == ("≤ 0.80×", "0.62× (0.50–0.64)")

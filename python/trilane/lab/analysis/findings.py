@@ -216,7 +216,7 @@ def _over_points(
 
 def budget_sentences(rows: Sequence[ExpectedRatio], baseline: str) -> list[str]:
     """What came of budgets against `baseline`, the breached ones first: each as a sentence."""
-    return [_budget_sentence(row, baseline) for row in _worst_first(rows)]
+    return [_budget_sentence(row.against(baseline)) for row in _worst_first(rows)]
 
 
 def _worst_first(rows: Sequence[ExpectedRatio]) -> list[ExpectedRatio]:
@@ -234,19 +234,15 @@ def _first_budget(rows: Sequence[ExpectedRatio], sentences: Sequence[str]) -> st
     )
 
 
-def _budget_sentence(row: ExpectedRatio, baseline: str) -> str:
+def _budget_sentence(row: ExpectedRatio) -> str:
     label = BY_NAME[row.measure].label
     if row.ratio is None:
         return f"Budget not measured: {label}."
     word = {True: "met", False: "breached", None: "undecided"}[row.met]
-    ratio, limit = row.ratio, row.high
-    low, high = row.interval or (ratio, ratio)
-    if row.arm == baseline:
-        # What may not fall is kept as the inverse, which may not rise (`Expect.forbid`).
-        ratio, limit, low, high = 1 / ratio, 1 / limit, 1 / high, 1 / low
+    low, high = row.interval or (row.ratio, row.ratio)
     return (
-        f"Budget {word}: {label} {_change(ratio)} ({_change(low)} to {_change(high)}), "
-        f"allowed {_change(limit)}."
+        f"Budget {word}: {label} {_change(row.ratio)} ({_change(low)} to {_change(high)}), "
+        f"allowed {_change(row.limit)}."
     )
 
 

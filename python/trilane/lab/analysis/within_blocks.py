@@ -129,20 +129,17 @@ def _shift(made: Comparison, row: Ratio, a: JudgedArm, b: JudgedArm) -> Shift:
     )
 
 
-def _budget(text: str, row: ExpectedRatio, sides: Sides, made: Comparison) -> Budget:
-    """The gate as it was typed; one on what may not be less is kept as a gate on A against B."""
-    turned = row.arm == sides.a
-    interval = row.interval
+def _budget(text: str, kept: ExpectedRatio, sides: Sides, made: Comparison) -> Budget:
+    """The gate as it was typed."""
+    row = kept.against(sides.a)
     verdict: BudgetVerdict = "breached" if row.breached else "met" if row.met else "undecided"
-    if turned and interval is not None:
-        interval = 1 / interval[1], 1 / interval[0]
     return Budget(
         text=text,
         measure=row.measure,
         above=BY_NAME[row.measure].better == "lower",
-        limit=1 / row.high if turned else row.high,
-        ratio=1 / row.ratio if turned and row.ratio else row.ratio,
-        interval=interval,
+        limit=row.limit,
+        ratio=row.ratio,
+        interval=row.interval,
         level=made.plan.level if row.level is None else row.level,
         p=row.p,
         verdict=verdict,

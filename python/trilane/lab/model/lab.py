@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -192,6 +193,29 @@ class ExpectedRatio(Pair, frozen=True):
     def breached(self) -> bool:
         """Whether the gate makes a command fail: also where nothing was measured for it."""
         return self.met is False or self.ratio is None
+
+    @property
+    def limit(self) -> float:
+        """The end that counts where there is one alone."""
+        return self.low if math.isinf(self.high) else self.high
+
+    def against(self, baseline: str) -> ExpectedRatio:
+        """As it was asked: what may not fall is kept as the inverse, which may not rise.
+
+        Then nothing limits it above.
+        """
+        if self.arm != baseline or self.low > 0:
+            return self
+        ends = None if self.interval is None else (1 / self.interval[1], 1 / self.interval[0])
+        return structs.replace(
+            self,
+            arm=self.to,
+            to=self.arm,
+            low=1 / self.high,
+            high=math.inf,
+            ratio=None if self.ratio is None else 1 / self.ratio,
+            interval=ends,
+        )
 
 
 class Skipped(Record, frozen=True):
