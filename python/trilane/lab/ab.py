@@ -416,7 +416,7 @@ def _run(flags: Flags, workload: Workload, name: str, revision: Revision, tree: 
 def allowed(text: str, kind: Kind = SERVER) -> list[tuple[str, Expect]]:
     """What a budget such as `cpu +5%, p99 +10%` allows: each part of it as typed, and its gate."""
     rows = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
+    for part in (part.strip() for part in text.split(",")):
         match = _BUDGET.fullmatch(part)
         if match is None:
             raise BadAb(f"--budget {part!r}: write MEASURE +N%, such as 'cpu +5%, p99 +10%'")
