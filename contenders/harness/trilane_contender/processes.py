@@ -32,8 +32,10 @@ def pool(plan: Plan, workers: int, library: Library | None = None) -> ProcessPoo
     # modules are, multiprocessing tells it.
     os.environ["PYTHONSAFEPATH"] = "1"
     context = multiprocessing.get_context(plan.start_method)
+    # A fork server ends with us, and its children with it.
+    parent = None if context.get_start_method() == "forkserver" else os.getpid()
     return ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_begin, initargs=(library, plan)
+        workers, mp_context=context, initializer=_begin, initargs=(library, plan, parent)
     )
 
 
@@ -149,10 +151,13 @@ class _Worker:
     judge: Judge
 
 
-def _begin(library: Library | None, plan: Plan) -> None:
+def _begin(library: Library | None, plan: Plan, parent: int | None) -> None:
     # A contender that is killed must not leave its pool behind.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # Perhaps it was killed before that.
+        if parent is not None and os.getppid() != parent:
+            os._exit(1)
     if library is not None:
         _Worker.client = session_or_fresh(library, plan)
         _Worker.judge = Judge(plan, library.kinds)

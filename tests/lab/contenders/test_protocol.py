@@ -13,6 +13,7 @@ import pytest
 from lab.contenders.conftest import CONTENDERS
 from lab.contenders.conversation import converse, plan
 from peers.process import wait_until
+from repository import ROOT
 from trilane.lab.clients.contenders import Contender
 from trilane.lab.targets.servers import Server
 
@@ -117,6 +118,19 @@ def test_a_killed_contender_leaves_no_processes(started: list[str], server: Serv
         process.kill()
         process.wait()
         wait_until(lambda: not group(process.pid), "they have ended")
+
+
+def test_a_process_ends_whose_contender_was_killed_before_it_began(started: list[str]) -> None:
+    # Of the process with this number it is no child.
+    begins = "from trilane_contender import processes; processes._begin(None, None, 1)"
+    ended = subprocess.run(
+        [started[0], "-c", f"{begins}; print('it stays')"],
+        env={"PYTHONPATH": str(ROOT / "contenders" / "harness")},
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, b"", b"")
 
 
 def group(leader: int) -> list[int]:
