@@ -423,7 +423,7 @@ impl Plan {
 }
 
 /// The status codes that count as ok for a request that has `own` ones, in a run with those of all.
-fn accepted(own: &[(u16, u16)], all: &[(u16, u16)]) -> Vec<(u16, u16)> {
+pub(crate) fn accepted(own: &[(u16, u16)], all: &[(u16, u16)]) -> Vec<(u16, u16)> {
     match (own, all) {
         ([], []) => vec![(200, 399)],
         ([], ranges) | (ranges, _) => ranges.to_vec(),

@@ -2,6 +2,7 @@
 
 use super::{Code, Reason, Verdict};
 use crate::outcome::Outcome;
+use crate::plan::accepted;
 
 /// Of a run none of whose requests was answered as expected; `reads` when messages or events of a response would be a
 /// result as well.
@@ -33,7 +34,7 @@ pub(super) fn reason(outcome: &Outcome, reads: bool) -> Reason {
 }
 
 /// What to do about most of the requests that failed.
-pub(super) fn advice(outcome: &Outcome) -> String {
+pub(crate) fn advice(outcome: &Outcome) -> String {
     let kinds = outcome.requests.failures.iter();
     let most = kinds.max_by_key(|(_, entry)| entry["count"].as_u64());
     match most.map(|(kind, _)| *kind) {
@@ -45,12 +46,30 @@ pub(super) fn advice(outcome: &Outcome) -> String {
         Some("closed" | "reset" | "goaway") => {
             "look into the server's log, or ask for fewer connections with -c"
         }
-        Some("status") => {
-            "check the URL, or name the status with --expect-status if that is what you measure"
-        }
+        Some("status") => of_status(outcome),
         _ => "",
     }
     .to_owned()
+}
+
+/// What to do about the status of most responses that should have had another.
+fn of_status(outcome: &Outcome) -> &'static str {
+    let expected = accepted(&[], &outcome.plan.asked.expect_status);
+    let counted = outcome.status.iter();
+    let codes = counted.filter_map(|(code, count)| Some((code.parse::<u16>().ok()?, count)));
+    let unexpected = codes.filter(|(code, _)| {
+        !expected
+            .iter()
+            .any(|(low, high)| (low..=high).contains(&code))
+    });
+    match unexpected.max_by_key(|(_, count)| *count) {
+        Some((401, _)) => "send what the server knows you by, such as -H 'authorization: …'",
+        Some((421, _)) => {
+            "ask for a host that the server has: trilane serve takes others with --allow-host NAME"
+        }
+        Some((429, _)) => "ask for less, with a lower -R, -c or -m",
+        _ => "check the URL, or name the status with --expect-status if that is what you measure",
+    }
 }
 
 /// What may be the matter where no request was answered as expected.

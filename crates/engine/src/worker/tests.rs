@@ -31,7 +31,7 @@ use crate::options::{Options, Version};
 use crate::outcome::Outcome;
 use crate::schedule::Unsent;
 use crate::simulation::{Early, Ending, Latency, Seen, Serve, Simulation, Slow, Story};
-use crate::validity::nothing_ok::hint;
+use crate::validity::nothing_ok::{advice, hint};
 
 fn addresses(count: u16) -> Vec<Address> {
     let address = |port| Address::Ip(([192, 0, 2, 1], port).into());
@@ -181,6 +181,25 @@ fn no_more_requests_leave_before_the_settings_than_a_server_is_known_to_allow() 
         assert_eq!(outcome, (640, 0, 0), "{allowed}");
         // Later connections wait for nothing.
         assert_eq!(seen.unsettled, 32.min(allowed as usize));
+    }
+}
+
+#[test]
+fn what_to_do_is_about_the_status_that_most_responses_had_instead() {
+    let options = counted(20, Version::H1);
+    let (report, _) = run(&options, &addresses(1), vec![Story::Serve(Serve::well())]);
+    let mut outcome = outcome(&options, report.unwrap());
+    outcome.requests.failures = BTreeMap::from([("status", serde_json::json!({ "count": 3 }))]);
+    for (most, told) in [
+        ("401", "authorization"),
+        ("404", "--expect-status"),
+        ("421", "--allow-host"),
+        ("429", "a lower -R"),
+    ] {
+        let status = [("200", 9), ("503", 1), (most, 2)];
+        outcome.status = status.map(|(code, count)| (code.to_owned(), count)).into();
+        let said = advice(&outcome);
+        assert!(said.contains(told), "{most}: {said}");
     }
 }
 
