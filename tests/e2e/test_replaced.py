@@ -21,7 +21,9 @@ def test_each_request_has_a_connection_of_its_own(peers: Peers, name: str, liste
     report = load(*arguments, "--new-connections", peer.url(listener)).good
     assert report["requests"]["ok"] == 30
     connections, phases = report["connections"], report["phases"]
-    assert connections["spent"] == 30
+    # When the last response ends the run, its connections may still be waiting for their tickets.
+    assert 27 < connections["spent"] <= 30
+    assert connections["spent"] + connections["open_at_end"] == connections["established"]
     # The last ones may be made for requests that others have sent by then.
     assert 30 <= connections["established"] <= 32
     assert connections["lost"] == connections["failed"] == {}
