@@ -121,7 +121,7 @@ def test_a_killed_contender_leaves_no_processes(started: list[str], server: Serv
 
 
 def test_a_process_ends_whose_contender_was_killed_before_it_began(started: list[str]) -> None:
-    # Of the process with this number it is no child.
+    # Process 1 did not start it.
     begins = "from trilane_contender import processes; processes._begin(None, None, 1)"
     ended = subprocess.run(
         [started[0], "-c", f"{begins}; print('it stays')"],
